@@ -1,0 +1,157 @@
+#include <string.h>
+
+#include "base/json.h"
+#include "chain/check_read.h"
+#include "chain/internal.h"
+
+/* authorizationState(address,bytes32), balanceOf(address); and of Multicall3 itself getBlockNumber() and
+ * getCurrentBlockTimestamp(), so that the block is the one that all the rest is from. */
+static const uint8_t state_selector[4] = { 0xe9, 0x4a, 0x01, 0x02 };
+static const uint8_t balance_selector[4] = { 0x70, 0xa0, 0x82, 0x31 };
+static const char number_call[4] = { 0x42, (char)0xcb, (char)0xb1, 0x5c };
+static const char time_call[4] = { 0x0f, 0x28, (char)0xc9, 0x7d };
+
+enum { STATE_N = 4 + 2 * WORD, BALANCE_N = 4 + WORD };
+
+static void state_call(uint8_t ret[STATE_N], const struct ask *a)
+{
+    memcpy(ret, state_selector, 4);
+    word_address(ret + 4, &a->payer);
+    memcpy(ret + 4 + WORD, a->nonce.b, WORD);
+}
+
+static void balance_call(uint8_t ret[BALANCE_N], const struct ask *a)
+{
+    memcpy(ret, balance_selector, 4);
+    word_address(ret + 4, &a->payer);
+}
+
+static struct slice slice_of_bytes(const uint8_t *p, size_t n)
+{
+    return (struct slice){ (const char *)p, n };
+}
+
+static struct slice transfer_of(const struct ask *a)
+{
+    return (struct slice){ a->transfer.p, a->transfer.n };
+}
+
+static bool flag_of(struct slice word, bool *ret)
+{
+    uint64_t v;
+    if (word.n != WORD || !amount_u64(amount_from_be((const uint8_t *)word.p), &v) || v > 1)
+        return false;
+    *ret = v == 1;
+    return true;
+}
+
+static bool balance_of(struct slice word, struct auth_facts *f)
+{
+    if (word.n != WORD)
+        return false;
+    f->balance = amount_from_be((const uint8_t *)word.p);
+    f->balance_known = true;
+    return true;
+}
+
+/* ---- through Multicall3 -------------------------------------------------------------------------- */
+
+/* All the looking comes before the first transfer, so that no transfer of the batch can change what is seen. */
+json_t *shared_params(struct ask *const *asks, size_t n)
+{
+    struct call3 calls[2 + 3 * SHARE_MAX] = {
+        { multicall3_address, { number_call, sizeof number_call } },
+        { multicall3_address, { time_call, sizeof time_call } },
+    };
+    uint8_t text[SHARE_MAX][STATE_N + BALANCE_N];
+    BUF data = { 0 };
+    for (size_t i = 0; i < n; i++) {
+        state_call(text[i], asks[i]);
+        balance_call(text[i] + STATE_N, asks[i]);
+        calls[2 + 2 * i] = (struct call3){ asks[i]->token, slice_of_bytes(text[i], STATE_N) };
+        calls[3 + 2 * i] = (struct call3){ asks[i]->token, slice_of_bytes(text[i] + STATE_N, BALANCE_N) };
+        calls[2 + 2 * n + i] = (struct call3){ asks[i]->token, transfer_of(asks[i]) };
+    }
+    multicall_call(&data, calls, 2 + 3 * n);
+    return call_params(&multicall3_address, (struct slice){ data.p, data.n }, n == 1 ? LONE_GAS : CALL_GAS, NULL);
+}
+
+static bool item_facts(const struct call3_result *state, const struct call3_result *balance,
+                       const struct call3_result *transfer, struct auth_facts *f)
+{
+    if (!state->ok || !flag_of(state->data, &f->nonce_used))
+        return false; /* not an EIP-3009 token: nothing to be said */
+    if (balance->ok && !balance_of(balance->data, f))
+        return false;
+    f->transfer_ok = transfer->ok;
+    f->why = transfer->ok ? REVERT_NONE : revert_read(transfer->data);
+    f->known = true;
+    return true;
+}
+
+bool shared_read(struct slice reply, size_t n, struct auth_facts *ret)
+{
+    struct call3_result r[2 + 3 * SHARE_MAX];
+    struct auth_facts block = { 0 };
+    if (!multicall_read(reply, r, 2 + 3 * n) || !r[0].ok || !r[1].ok || r[0].data.n != WORD || r[1].data.n != WORD)
+        return false;
+    if (!amount_u64(amount_from_be((const uint8_t *)r[0].data.p), &block.block) ||
+        !amount_u64(amount_from_be((const uint8_t *)r[1].data.p), &block.block_time))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        struct auth_facts f = block;
+        ret[i] = item_facts(&r[2 + 2 * i], &r[3 + 2 * i], &r[2 + 2 * n + i], &f) ? f : (struct auth_facts){ 0 };
+    }
+    return true;
+}
+
+/* ---- call by call, at a block's number ----------------------------------------------------------- */
+
+void plain_items(const struct ask *a, uint64_t block, struct rpc_item ret[PLAIN_ITEMS])
+{
+    uint8_t state[STATE_N], balance[BALANCE_N];
+    state_call(state, a);
+    balance_call(balance, a);
+    json_t *code = json_array();
+    json_array_append_new(code, rpc_hex(a->payer.b, sizeof a->payer.b));
+    json_array_append_new(code, rpc_u64(block));
+    ret[0] = (struct rpc_item){ "eth_getCode", code };
+    ret[1] = (struct rpc_item){ "eth_call", call_params(&a->token, slice_of_bytes(state, STATE_N), LONE_GAS, &block) };
+    ret[2] =
+        (struct rpc_item){ "eth_call", call_params(&a->token, slice_of_bytes(balance, BALANCE_N), LONE_GAS, &block) };
+    ret[3] = (struct rpc_item){ "eth_call", call_params(&a->token, transfer_of(a), LONE_GAS, &block) };
+}
+
+/* Anything but a revert (no such block, out of gas) tells nothing of the transfer. */
+static bool transfer_facts(const struct rpc_answer *a, struct auth_facts *f)
+{
+    size_t n = 0;
+    if (a->rc == RPC_OK) {
+        f->transfer_ok = true;
+        return true;
+    }
+    if (!a->data && a->code != 3)
+        return false;
+    JSON *text = json_string(a->data ? a->data : "0x");
+    OWNED uint8_t *data = rpc_read_data(text, &n);
+    f->why = data ? revert_read(slice_of_bytes(data, n)) : REVERT_OTHER;
+    return true;
+}
+
+bool plain_read(const struct rpc_answer answers[PLAIN_ITEMS], struct auth_facts *f)
+{
+    size_t code_n, state_n, balance_n;
+    for (size_t i = 0; i < PLAIN_ITEMS; i++)
+        if (answers[i].rc == RPC_UNAVAILABLE || (answers[i].rc == RPC_ERROR && i < 3))
+            return false;
+    OWNED uint8_t *code = rpc_read_data(answers[0].result, &code_n);
+    OWNED uint8_t *state = rpc_read_data(answers[1].result, &state_n);
+    OWNED uint8_t *balance = rpc_read_data(answers[2].result, &balance_n);
+    if (!code || !state || !balance || !flag_of(slice_of_bytes(state, state_n), &f->nonce_used))
+        return false;
+    if (!balance_of(slice_of_bytes(balance, balance_n), f) || !transfer_facts(&answers[3], f))
+        return false;
+    f->has_code = code_n > 0;
+    f->known = true;
+    return true;
+}

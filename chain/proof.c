@@ -1,0 +1,187 @@
+#include <string.h>
+
+#include "base/json.h"
+#include "chain/chain.h"
+
+bool block_read(const json_t *j, struct block *ret)
+{
+    struct block b = { .base_fee = AMOUNT_ZERO };
+    const json_t *fee = json_object_get(j, "baseFeePerGas");
+    if (fee && !rpc_read_amount(fee, &b.base_fee))
+        return false;
+    if (!rpc_read_u64(json_object_get(j, "number"), &b.number) ||
+        !rpc_read_u64(json_object_get(j, "timestamp"), &b.time))
+        return false;
+    if (!rpc_read_hash(json_object_get(j, "hash"), &b.hash) ||
+        !rpc_read_hash(json_object_get(j, "parentHash"), &b.parent))
+        return false;
+    *ret = b;
+    return true;
+}
+
+/* ---- receipts ------------------------------------------------------------------------------------ */
+
+bool receipt_read(const json_t *j, struct receipt *ret)
+{
+    struct receipt r = { .found = true, .gas_price = AMOUNT_ZERO };
+    uint64_t status;
+    if (json_is_null(j)) {
+        *ret = (struct receipt){ .found = false };
+        return true;
+    }
+    const json_t *price = json_object_get(j, "effectiveGasPrice");
+    json_t *logs = json_object_get(j, "logs");
+    if (!rpc_read_u64(json_object_get(j, "status"), &status) || status > 1 ||
+        !rpc_read_u64(json_object_get(j, "blockNumber"), &r.block) ||
+        !rpc_read_u64(json_object_get(j, "transactionIndex"), &r.tx_index) ||
+        !rpc_read_u64(json_object_get(j, "gasUsed"), &r.gas_used) ||
+        !rpc_read_hash(json_object_get(j, "transactionHash"), &r.tx) ||
+        !rpc_read_hash(json_object_get(j, "blockHash"), &r.block_hash))
+        return false;
+    if ((price && !rpc_read_amount(price, &r.gas_price)) || !json_is_array(logs))
+        return false;
+    r.success = status == 1;
+    r.logs = json_incref(logs);
+    *ret = r;
+    return true;
+}
+
+void receipt_done(struct receipt *r)
+{
+    json_decref(r->logs);
+    r->logs = NULL;
+}
+
+/* ---- logs ---------------------------------------------------------------------------------------- */
+
+struct log {
+    struct address address;
+    struct hash32 topic[4];
+    size_t topics;
+    const json_t *data;
+    uint64_t index;
+};
+
+/* A log that does not say that it stands in this receipt's transaction and block proves nothing. */
+static bool log_read(const json_t *j, const struct receipt *r, struct log *ret)
+{
+    struct log log = { .data = json_object_get(j, "data") };
+    struct hash32 tx, block;
+    const json_t *topics = json_object_get(j, "topics");
+    if (json_is_true(json_object_get(j, "removed")) || !json_is_array(topics) || !json_is_string(log.data))
+        return false;
+    if (!rpc_read_address(json_object_get(j, "address"), &log.address) ||
+        !rpc_read_u64(json_object_get(j, "logIndex"), &log.index) ||
+        !rpc_read_hash(json_object_get(j, "transactionHash"), &tx) ||
+        !rpc_read_hash(json_object_get(j, "blockHash"), &block))
+        return false;
+    if (!hash_eq(&tx, &r->tx) || !hash_eq(&block, &r->block_hash))
+        return false;
+    log.topics = json_array_size(topics);
+    if (log.topics > COUNT(log.topic))
+        return false;
+    for (size_t i = 0; i < log.topics; i++)
+        if (!rpc_read_hash(json_array_get(topics, i), &log.topic[i]))
+            return false;
+    *ret = log;
+    return true;
+}
+
+static struct hash32 topic_of(const struct address *a)
+{
+    struct hash32 h = { { 0 } };
+    memcpy(h.b + 12, a->b, sizeof a->b);
+    return h;
+}
+
+static bool topic_address(const struct hash32 *h, struct address *ret)
+{
+    memcpy(ret->b, h->b + 12, sizeof ret->b);
+    struct hash32 again = topic_of(ret);
+    return hash_eq(&again, h);
+}
+
+static bool is_event(const struct log *log, const struct hash32 *topic)
+{
+    return log->topics > 0 && hash_eq(&log->topic[0], topic);
+}
+
+/* Fills in the Transfer. False: it calls itself one and is not. */
+static bool transfer_read(const struct log *log, struct auth_event *e)
+{
+    size_t n;
+    if (log->topics != 3 || !topic_address(&log->topic[1], &e->from) || !topic_address(&log->topic[2], &e->to))
+        return false;
+    OWNED uint8_t *data = rpc_read_data(log->data, &n);
+    if (!data || n != 32)
+        return false;
+    e->value = amount_from_be(data);
+    e->kind = AUTH_EVENT_TRANSFER;
+    e->log_index = log->index;
+    return true;
+}
+
+bool receipt_find(const struct receipt *r, const struct address *token, const struct address *payer,
+                  const struct hash32 *nonce, struct auth_event *ret)
+{
+    struct auth_event e = {
+        .kind = AUTH_EVENT_NO_TRANSFER, .tx = r->tx, .block_hash = r->block_hash, .block = r->block
+    };
+    struct hash32 who = topic_of(payer);
+    bool seen = false;
+    uint64_t least = 0;
+    if (!r->found || !r->success)
+        return false;
+    for (size_t i = 0; i < json_array_size(r->logs); i++) {
+        struct log log;
+        if (!log_read(json_array_get(r->logs, i), r, &log) || log.index < least)
+            return false; /* the order is part of the proof */
+        least = log.index + 1;
+        if (!address_eq(&log.address, token))
+            continue;
+        if (seen) {
+            if (is_event(&log, &topic_transfer) && !transfer_read(&log, &e))
+                return false;
+            *ret = e;
+            return true;
+        }
+        bool used = is_event(&log, &topic_authorization_used);
+        if (!used && !is_event(&log, &topic_authorization_canceled))
+            continue;
+        if (log.topics != 3 || !hash_eq(&log.topic[1], &who) || !hash_eq(&log.topic[2], nonce))
+            continue;
+        e.event_index = e.log_index = log.index;
+        if (!used) {
+            e.kind = AUTH_EVENT_CANCELED;
+            *ret = e;
+            return true;
+        }
+        seen = true;
+    }
+    if (seen)
+        *ret = e;
+    return seen;
+}
+
+static json_t *hash_json(const struct hash32 *h)
+{
+    return rpc_hex(h->b, sizeof h->b);
+}
+
+json_t *logs_of_nonce(const struct address *token, const struct address *payer, const struct hash32 *nonce,
+                      uint64_t from_block, uint64_t to_block)
+{
+    struct hash32 who = topic_of(payer);
+    json_t *events = json_array(), *topics = json_array(), *filter = json_object(), *params = json_array();
+    json_array_append_new(events, hash_json(&topic_authorization_used));
+    json_array_append_new(events, hash_json(&topic_authorization_canceled));
+    json_array_append_new(topics, events);
+    json_array_append_new(topics, hash_json(&who));
+    json_array_append_new(topics, hash_json(nonce));
+    json_object_set_new(filter, "address", rpc_hex(token->b, sizeof token->b));
+    json_object_set_new(filter, "fromBlock", rpc_u64(from_block));
+    json_object_set_new(filter, "toBlock", rpc_u64(to_block));
+    json_object_set_new(filter, "topics", topics);
+    json_array_append_new(params, filter);
+    return params;
+}
