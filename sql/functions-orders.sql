@@ -1,0 +1,286 @@
+-- One function a money phase: decide under lock, write only on a yes, return a named verdict.
+-- Each may be called again with the same arguments and says the same.
+
+-- Who is alive. A work lease is alive while its instance is.
+CREATE FUNCTION instance_beat(p_id bytea, p_role text, p_ttl_s integer) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO instances (id, role, until) VALUES (p_id, p_role, now() + make_interval(secs => p_ttl_s))
+    ON CONFLICT (id) DO UPDATE SET until = excluded.until;
+$$;
+CREATE FUNCTION instance_end(p_id bytea) RETURNS void LANGUAGE sql AS $$
+    UPDATE instances SET until = now() WHERE id = p_id;
+$$;
+
+CREATE FUNCTION lease_alive(o orders) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT o.work_until > now() AND EXISTS (SELECT 1 FROM instances i WHERE i.id = o.work_by AND i.until > now());
+$$;
+
+-- The advisory locks of a presented payment's identities, in one order for everybody.
+CREATE FUNCTION lock_identities(p_payment_id text, p_quote bytea, p_payer bytea, p_network text, p_asset bytea, p_nonce bytea)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE k bigint;
+BEGIN
+    FOR k IN SELECT DISTINCT v FROM unnest(ARRAY[
+            hashtextextended('nonce:' || p_network || encode(p_asset || p_payer || p_nonce, 'hex'), 0),
+            hashtextextended('quote:' || encode(p_quote || p_payer, 'hex'), 0),
+            hashtextextended('id:' || p_payment_id, 0)]) v WHERE v IS NOT NULL ORDER BY v
+    LOOP
+        PERFORM pg_advisory_xact_lock(k);
+    END LOOP;
+END $$;
+
+-- Which order do these identities name, and do they agree? verdict: new, found, conflict_payer, conflict_request.
+CREATE FUNCTION order_match(p_payment_id text, p_quote bytea, p_payer bytea, p_network text, p_asset bytea, p_nonce bytea,
+    p_request bytea, OUT verdict text, OUT order_id bytea, OUT authorization_id bigint)
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    a authorizations; by_nonce orders; by_id orders; by_quote orders; o orders;
+BEGIN
+    SELECT * INTO a FROM authorizations x
+     WHERE x.network = p_network AND x.asset = p_asset AND x.payer = p_payer AND x.nonce = p_nonce;
+    IF FOUND THEN
+        authorization_id := a.id;
+        SELECT * INTO by_nonce FROM orders x WHERE x.id = a.order_id;
+    END IF;
+    IF p_payment_id IS NOT NULL THEN
+        SELECT * INTO by_id FROM orders x WHERE x.payment_id = p_payment_id;
+    END IF;
+    IF p_quote IS NOT NULL THEN
+        SELECT * INTO by_quote FROM orders x WHERE x.quote = p_quote AND x.payer = p_payer;
+    END IF;
+
+    IF by_id.id IS NOT NULL AND by_id.payer <> p_payer THEN
+        verdict := 'conflict_payer';
+        RETURN;
+    END IF;
+    FOREACH o IN ARRAY ARRAY[by_nonce, by_id, by_quote] LOOP
+        CONTINUE WHEN o.id IS NULL;
+        IF o.request <> p_request OR (order_id IS NOT NULL AND order_id <> o.id) OR
+           (o.payment_id IS NOT NULL AND p_payment_id IS NOT NULL AND o.payment_id <> p_payment_id) THEN
+            verdict := 'conflict_request';
+            order_id := NULL;
+            RETURN;
+        END IF;
+        order_id := o.id;
+    END LOOP;
+    verdict := CASE WHEN order_id IS NULL THEN 'new' ELSE 'found' END;
+END $$;
+
+-- What a presented authorization gets from an order that was found (design: "What a presented payment gets", c).
+-- replay, not_proven, gone, in_flight, in_review, work_failed_paid: nothing is to be done, only said.
+-- again: the work may run (once more) on this authorization.  resend: the answer is kept, this authorization may pay it.
+-- pay_again: proven dead or too short of time: a new payment is right.
+CREATE FUNCTION order_decide(o orders, p_authorization bigint, p_payment_id text, p_quote bytea, p_valid_before bigint,
+    p_need_s integer) RETURNS text LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    mine text := (SELECT state FROM authorizations WHERE id = p_authorization);
+    money text := (SELECT state FROM authorizations WHERE id = o.authorization_id);
+    secret boolean := coalesce(p_payment_id = o.payment_id, false) OR coalesce(p_quote = o.quote, false);
+    usable boolean := (mine IS NULL OR mine IN ('released', 'held')) AND
+                      p_valid_before >= extract(epoch FROM now()) + p_need_s;
+BEGIN
+    IF o.work = 'lost' THEN
+        RETURN 'in_review';
+    ELSIF money = 'settled' AND o.work = 'done' THEN
+        IF NOT EXISTS (SELECT 1 FROM answers WHERE order_id = o.id) THEN
+            RETURN 'gone';
+        END IF;
+        -- what is on the chain is public: the nonce alone serves only what a free repeat would
+        IF secret OR (o.cacheable AND EXISTS (SELECT 1 FROM proofs p WHERE p.authorization_id = o.authorization_id
+                                              AND p.block_time + 120 >= extract(epoch FROM now()))) THEN
+            RETURN 'replay';
+        END IF;
+        RETURN 'not_proven';
+    ELSIF 'settled' IN (money, mine) THEN
+        RETURN CASE WHEN o.work = 'failed' THEN 'work_failed_paid' ELSE 'in_flight' END;
+    ELSIF o.work = 'running' AND NOT lease_alive(o) THEN
+        RETURN CASE WHEN o.side_effect NOT IN ('none', 'read') AND NOT o.idempotent THEN 'in_review'
+                    WHEN usable THEN 'again' ELSE 'in_flight' END;
+    ELSIF o.work = 'failed' THEN
+        RETURN CASE WHEN usable THEN 'again' ELSE 'pay_again' END;
+    ELSIF o.work = 'done' AND money IN ('expired', 'void') THEN
+        RETURN CASE WHEN usable THEN 'resend' ELSE 'pay_again' END;
+    END IF;
+    RETURN 'in_flight';
+END $$;
+
+-- The same, read-only, for the gateway's first look: no row, no lock. p_signature is null when the payer's own key is proven;
+-- for a contract's signature, which only the chain can judge, the stored one must be the very same, else nothing is known.
+CREATE FUNCTION order_find(p_payment_id text, p_quote bytea, p_payer bytea, p_network text, p_asset bytea, p_nonce bytea,
+    p_request bytea, p_valid_before bigint, p_need_s integer, p_signature bytea,
+    OUT verdict text, OUT order_id bytea, OUT fresh boolean)
+LANGUAGE plpgsql STABLE AS $$
+DECLARE m record;
+BEGIN
+    m := order_match(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce, p_request);
+    verdict := m.verdict;
+    order_id := m.order_id;
+    fresh := m.authorization_id IS NULL;
+    IF p_signature IS NOT NULL AND NOT EXISTS (SELECT 1 FROM authorizations a
+            WHERE a.id = m.authorization_id AND a.signature = p_signature) THEN
+        verdict := 'new';
+        order_id := NULL;
+        RETURN;
+    END IF;
+    IF m.verdict = 'found' THEN
+        verdict := order_decide(o, m.authorization_id, p_payment_id, p_quote, p_valid_before, p_need_s)
+                   FROM orders o WHERE o.id = m.order_id;
+    END IF;
+END $$;
+
+CREATE FUNCTION authorization_store(p_order bytea, p_network text, p_asset bytea, p_payer bytea, p_nonce bytea, p_payee bytea,
+    p_amount numeric, p_valid_after numeric, p_valid_before bigint, p_signature bytea, p_has_code boolean, p_state text,
+    p_attempt bytea) RETURNS bigint LANGUAGE sql AS $$
+    INSERT INTO authorizations (order_id, network, asset, payer, nonce, payee, amount, valid_after, valid_before, dead_after,
+                                signature, has_code, state, attempt, from_block, next_look)
+    SELECT p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after, p_valid_before, p_valid_before,
+           p_signature, p_has_code, p_state, p_attempt, n.head, to_timestamp(p_valid_before)
+      FROM networks n WHERE n.id = p_network
+    RETURNING id;
+$$;
+
+-- A valid signature over a known nonce with other terms is kept: it can be submitted by anybody, so the end of
+-- the nonce is judged by the latest deadline among them.
+CREATE FUNCTION signature_keep(p_authorization bigint, p_payee bytea, p_amount numeric, p_valid_after numeric,
+    p_valid_before bigint, p_signature bytea) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT 1 FROM authorizations WHERE id = p_authorization AND payee = p_payee AND amount = p_amount
+               AND valid_after = p_valid_after AND valid_before = p_valid_before) THEN
+        RETURN;
+    END IF;
+    INSERT INTO other_signatures VALUES (p_authorization, p_payee, p_amount, p_valid_after, p_valid_before, p_signature)
+    ON CONFLICT DO NOTHING;
+    UPDATE authorizations SET dead_after = greatest(dead_after, p_valid_before)
+     WHERE id = p_authorization AND dead_after < p_valid_before AND ended_at IS NULL;
+END $$;
+
+-- Durable before act: the authorization is stored, the order made or found, and the work's lease taken, in one commit.
+-- verdict: accepted (run the work, with this epoch), resent (the answer is kept, it is due now), or order_find's words.
+CREATE FUNCTION order_accept(p_attempt bytea, p_instance bytea, p_lease_s integer, p_order bytea, p_receipt bytea,
+    p_rail text, p_version integer, p_tool text, p_side_effect text, p_cacheable boolean, p_idempotent boolean,
+    p_method text, p_target text, p_request bytea, p_payment_id text, p_quote bytea,
+    p_network text, p_asset bytea, p_payer bytea, p_nonce bytea, p_payee bytea, p_amount numeric,
+    p_valid_after numeric, p_valid_before bigint, p_signature bytea, p_has_code boolean, p_need_s integer,
+    OUT verdict text, OUT order_id bytea, OUT receipt bytea, OUT epoch integer)
+LANGUAGE plpgsql AS $$
+DECLARE m record; o orders; a bigint;
+BEGIN
+    PERFORM lock_identities(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce);
+    m := order_match(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce, p_request);
+    verdict := m.verdict;
+    IF m.authorization_id IS NOT NULL THEN
+        PERFORM signature_keep(m.authorization_id, p_payee, p_amount, p_valid_after, p_valid_before, p_signature);
+    END IF;
+
+    IF verdict = 'new' THEN
+        INSERT INTO orders (id, receipt, rail, wire_version, tool, side_effect, cacheable, idempotent, method, target, request,
+                            payment_id, quote, payer, network, asset, payee, amount, work, work_by, work_until, work_began_at)
+        VALUES (p_order, p_receipt, p_rail, p_version, p_tool, p_side_effect, p_cacheable, p_idempotent, p_method, p_target,
+                p_request, p_payment_id, p_quote, p_payer, p_network, p_asset, p_payee, p_amount, 'running', p_instance,
+                now() + make_interval(secs => p_lease_s), now());
+        a := authorization_store(p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+                                 p_valid_before, p_signature, p_has_code, 'held', p_attempt);
+        UPDATE orders SET authorization_id = a WHERE id = p_order;
+        verdict := 'accepted';
+        order_id := p_order;
+        receipt := p_receipt;
+        epoch := 1;
+        RETURN;
+    ELSIF verdict <> 'found' THEN
+        RETURN;
+    END IF;
+
+    SELECT * INTO o FROM orders x WHERE x.id = m.order_id FOR UPDATE;
+    order_id := o.id;
+    receipt := o.receipt;
+    epoch := o.work_epoch;
+    IF EXISTS (SELECT 1 FROM authorizations x WHERE x.id = o.authorization_id AND x.attempt = p_attempt) THEN
+        verdict := 'accepted';               -- our own commit, whose reply was lost
+        RETURN;
+    END IF;
+    verdict := order_decide(o, m.authorization_id, p_payment_id, p_quote, p_valid_before, p_need_s);
+
+    IF verdict = 'in_review' AND o.work = 'running' THEN
+        PERFORM order_work_end(o.id, 'lost', 'the instance that ran it ended');
+    ELSIF verdict IN ('again', 'resend') THEN
+        IF m.authorization_id IS NULL THEN
+            a := authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+                                     p_valid_before, p_signature, p_has_code, 'held', p_attempt);
+        ELSE
+            a := m.authorization_id;
+            UPDATE authorizations SET state = 'held', attempt = p_attempt WHERE id = a AND ended_at IS NULL;
+        END IF;
+        IF a <> o.authorization_id THEN
+            UPDATE authorizations SET state = 'released' WHERE id = o.authorization_id AND state = 'held';
+        END IF;
+        IF verdict = 'again' THEN
+            UPDATE orders SET authorization_id = a, work = 'running', work_epoch = work_epoch + 1, work_by = p_instance,
+                   work_until = now() + make_interval(secs => p_lease_s), work_began_at = now(), work_ended_at = NULL,
+                   work_note = NULL
+             WHERE id = o.id;
+            verdict := 'accepted';
+            epoch := o.work_epoch + 1;
+        ELSE
+            UPDATE orders SET authorization_id = a WHERE id = o.id;
+            PERFORM authorization_due(a);
+            verdict := 'resent';
+        END IF;
+    ELSIF m.authorization_id IS NULL THEN
+        -- not needed, but signed: anybody who saw it can submit it, so it is stored, never sent by us, and watched
+        PERFORM authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+                                    p_valid_before, p_signature, p_has_code, 'released', p_attempt);
+    END IF;
+END $$;
+
+CREATE FUNCTION authorization_due(p_id bigint) RETURNS void LANGUAGE sql AS $$
+    UPDATE authorizations SET state = 'due', due_at = now() WHERE id = p_id AND state = 'held';
+$$;
+
+-- The work's end when there is no answer to keep: its authorization is not sent.
+CREATE FUNCTION order_work_end(p_order bytea, p_work text, p_note text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE orders SET work = p_work, work_ended_at = now(), work_note = p_note WHERE id = p_order;
+    UPDATE authorizations a SET state = 'released' FROM orders o
+     WHERE o.id = p_order AND a.id = o.authorization_id AND a.state = 'held';
+    PERFORM pg_notify('payonce_order', encode(p_order, 'hex'));
+END $$;
+
+-- The work's end. done: the answer is kept and the authorization is due, in one commit. failed, lost: it is released.
+-- verdict: ok, or late (this epoch no longer has the lease; nothing changed).
+CREATE FUNCTION order_finish(p_order bytea, p_epoch integer, p_work text, p_note text, p_status integer, p_headers text,
+    p_body bytea, p_digest bytea, OUT verdict text) LANGUAGE plpgsql AS $$
+DECLARE o orders;
+BEGIN
+    SELECT * INTO STRICT o FROM orders WHERE id = p_order FOR UPDATE;
+    IF o.work_epoch <> p_epoch OR o.work <> 'running' THEN
+        verdict := CASE WHEN o.work_epoch = p_epoch AND o.work = p_work THEN 'ok' ELSE 'late' END;
+        RETURN;
+    END IF;
+    verdict := 'ok';
+    IF p_work <> 'done' THEN
+        PERFORM order_work_end(p_order, p_work, p_note);
+        RETURN;
+    END IF;
+    INSERT INTO answers (order_id, status, headers, body, digest) VALUES (p_order, p_status, p_headers, p_body, p_digest);
+    UPDATE orders SET work = 'done', work_ended_at = now() WHERE id = p_order;
+    PERFORM authorization_due(o.authorization_id);
+END $$;
+
+-- The last byte went to the socket. (It does not prove that the client has it.) A JSON array of hex ids.
+CREATE FUNCTION orders_delivered(p_orders text) RETURNS void LANGUAGE sql AS $$
+    UPDATE orders SET delivered_at = now()
+     WHERE id IN (SELECT decode(v, 'hex') FROM jsonb_array_elements_text(p_orders::jsonb) v) AND delivered_at IS NULL;
+$$;
+
+-- Leases whose instance died: a read may be asked again, a write's outcome is unknown. Returns how many.
+CREATE FUNCTION orders_sweep(p_limit integer, OUT swept integer) LANGUAGE plpgsql AS $$
+DECLARE o orders;
+BEGIN
+    swept := 0;
+    FOR o IN SELECT * FROM orders x WHERE x.work = 'running' AND NOT lease_alive(x)
+             ORDER BY x.work_until LIMIT p_limit FOR UPDATE SKIP LOCKED
+    LOOP
+        PERFORM order_work_end(o.id, CASE WHEN o.side_effect IN ('none', 'read') THEN 'failed' ELSE 'lost' END,
+                               'the instance that ran it ended');
+        swept := swept + 1;
+    END LOOP;
+END $$;

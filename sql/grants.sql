@@ -1,0 +1,27 @@
+-- Each role may call its own functions and nothing else; no role writes a table directly. The functions run as the owner.
+DO $$
+DECLARE f record;
+BEGIN
+    FOR f IN SELECT p.oid::regprocedure AS name FROM pg_proc p WHERE p.pronamespace = 'payonce'::regnamespace LOOP
+        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f.name);
+    END LOOP;
+    FOR f IN SELECT p.oid::regprocedure AS name, r.role
+               FROM (VALUES
+                ('payonce_gateway', ARRAY['instance_beat', 'instance_end', 'network_pin', 'order_find', 'order_accept', 'order_finish',
+                    'orders_delivered', 'order_by_id', 'order_by_receipt', 'order_by_payment_id', 'orders_by_ids',
+                    'answer_by_order', 'money_counts']),
+                ('payonce_settler', ARRAY['instance_beat', 'instance_end', 'network_pin', 'network_seen', 'relayer_lease',
+                    'relayer_leave', 'authorizations_claim', 'authorizations_unclaim', 'relay_store', 'relay_broadcast',
+                    'relay_open', 'relay_authorizations', 'proofs_record', 'authorizations_look', 'authorization_end',
+                    'orders_sweep', 'money_counts']),
+                ('payonce_operator', ARRAY['order_by_id', 'order_by_receipt', 'order_by_payment_id', 'money_counts'])
+               ) r (role, functions)
+               JOIN pg_proc p ON p.pronamespace = 'payonce'::regnamespace AND p.proname = ANY (r.functions)
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER SET search_path = payonce, pg_temp', f.name);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', f.name, f.role);
+    END LOOP;
+END $$;
+GRANT USAGE ON SCHEMA payonce TO payonce_gateway, payonce_settler, payonce_auditor, payonce_operator;
+GRANT SELECT ON ALL TABLES IN SCHEMA payonce TO payonce_auditor, payonce_operator;
+REVOKE SELECT ON answers FROM payonce_auditor;

@@ -1,0 +1,58 @@
+-- What is told of an order, derived from its two axes and stored nowhere.
+CREATE VIEW order_status AS
+SELECT o.id, o.receipt, o.created_at, o.rail, o.wire_version, o.tool, o.side_effect, o.cacheable, o.method, o.target, o.request,
+       o.payment_id, o.payer, o.network, o.asset, o.payee, o.amount, o.work, o.work_epoch, o.work_ended_at, o.work_note,
+       o.delivered_at, a.id AS authorization_id, a.state AS money, a.nonce, a.valid_before, a.dead_after, a.ended_at, a.end_note,
+       p.tx, p.log_index, p.block, p.block_hash, p.block_time, n.head, n.final,
+       (SELECT t.hash FROM relay_calls c JOIN relay_transactions t ON t.id = c.transaction_id
+         WHERE c.authorization_id = a.id ORDER BY t.id DESC LIMIT 1) AS last_hash,
+       w.status AS answer_status, w.digest AS answer_digest, octet_length(w.body) AS answer_size,
+       CASE WHEN o.work = 'lost' THEN 'in_review'
+            WHEN a.state = 'settled' AND o.work = 'failed' THEN 'refund_due'
+            WHEN a.state = 'settled' AND o.work IN ('done', 'none') THEN 'paid'
+            WHEN o.work IN ('waiting', 'running') THEN 'processing'
+            WHEN o.work = 'failed' THEN 'not_charged'
+            WHEN a.state IN ('expired', 'void') THEN 'unpaid'
+            ELSE 'settling' END AS status
+  FROM orders o
+  JOIN authorizations a ON a.id = o.authorization_id
+  JOIN networks n ON n.id = o.network
+  LEFT JOIN proofs p ON p.authorization_id = a.id
+  LEFT JOIN answers w ON w.order_id = o.id;
+
+-- For books: one row an order, with the Transfer that paid it.
+CREATE VIEW order_books AS
+SELECT id AS order_id, status, network, asset, payer, payee, amount, tx, log_index FROM order_status;
+
+-- The same in types that travel: text for amounts, unix seconds for times.
+CREATE VIEW order_wire AS
+SELECT id, receipt, status, work, work_epoch, money, extract(epoch FROM created_at)::bigint AS created, rail, wire_version, tool,
+       side_effect, cacheable, method, target, request, payment_id, payer, network, asset, payee, amount::text AS amount, nonce,
+       valid_before, dead_after, extract(epoch FROM work_ended_at)::bigint AS work_ended,
+       extract(epoch FROM delivered_at)::bigint AS delivered, extract(epoch FROM ended_at)::bigint AS money_ended,
+       tx, log_index, block, block_hash, block_time, head, final, last_hash, answer_status, answer_digest, answer_size,
+       coalesce(work_note, end_note) AS note
+  FROM order_status;
+
+CREATE FUNCTION order_by_id(p_order bytea) RETURNS SETOF order_wire LANGUAGE sql STABLE AS $$
+    SELECT * FROM order_wire WHERE id = p_order;
+$$;
+CREATE FUNCTION order_by_receipt(p_receipt bytea) RETURNS SETOF order_wire LANGUAGE sql STABLE AS $$
+    SELECT * FROM order_wire WHERE receipt = p_receipt;
+$$;
+CREATE FUNCTION order_by_payment_id(p_payment_id text) RETURNS SETOF order_wire LANGUAGE sql STABLE AS $$
+    SELECT * FROM order_wire WHERE payment_id = p_payment_id;
+$$;
+-- For many parked requests at once: a JSON array of hex ids.
+CREATE FUNCTION orders_by_ids(p_orders text) RETURNS SETOF order_wire LANGUAGE sql STABLE AS $$
+    SELECT * FROM order_wire WHERE id IN (SELECT decode(v, 'hex') FROM jsonb_array_elements_text(p_orders::jsonb) v);
+$$;
+CREATE FUNCTION answer_by_order(p_order bytea)
+RETURNS TABLE (status bigint, headers text, body bytea) LANGUAGE sql STABLE AS $$
+    SELECT status::bigint, headers, body FROM answers WHERE order_id = p_order;
+$$;
+-- Counts for the metrics page.
+CREATE FUNCTION money_counts() RETURNS TABLE (state text, count bigint, oldest_s bigint) LANGUAGE sql STABLE AS $$
+    SELECT a.state, count(*), coalesce(extract(epoch FROM now() - min(a.created_at))::bigint, 0)
+      FROM authorizations a WHERE a.ended_at IS NULL GROUP BY a.state;
+$$;
