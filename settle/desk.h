@@ -1,0 +1,52 @@
+/* Inside the settler: one network's desk, and the steps that it repeats. Private to settle/. */
+#ifndef SETTLE_DESK_H
+#define SETTLE_DESK_H
+
+#include "base/clock.h"
+#include "settle/orders.h"
+#include "settle/settler.h"
+
+struct desk {
+    const struct net *net;
+    const struct key *relayer;
+    struct loop *loop;
+    struct db *db;
+    struct rpc *rpc;
+    struct order_id instance;
+    bool pinned;
+
+    bool seen;                       /* head, final, tip and balance are of the last look at the chain */
+    bool new_head;                   /* that look saw a block that the one before did not */
+    struct block head, final;
+    struct amount tip, balance;
+    uint64_t chain_nonce;            /* the relayer's next account nonce at head */
+    int64_t look_at_ms;
+
+    bool owner;                      /* the wallet's lease is ours, with this epoch */
+    int64_t epoch, renew_at_ms;
+    uint64_t next_nonce;
+
+    bool poor, dear;                 /* said once: out of gas money, fees above the limit */
+    bool open;                       /* something is on its way: look often */
+    int64_t open_at_ms, resolve_at_ms;
+};
+
+enum { DESK_DB_MS = 10000 };         /* deadline of one database call */
+
+/* Each returns false when it could not do its work now; the next turn tries again. */
+bool desk_watch(struct desk *d);     /* head, final block, fees, balance */
+bool desk_lease(struct desk *d);     /* the relayer wallet's lease */
+bool desk_submit(struct desk *d);    /* due -> signed, committed -> broadcast */
+bool desk_prove(struct desk *d);     /* mined -> proofs; what never left us is broadcast again */
+bool desk_resolve(struct desk *d);   /* unknowns whose next look has come */
+
+/* Sends the stored bytes of row i of relay_open, once more or for the first time. */
+void desk_broadcast(struct desk *d, const struct db_rows *open, int i);
+/* The proof that `e` is of authorization row i of rows ("payer", "payee", "amount"): its own Transfer, exactly. */
+bool desk_proves(const struct auth_event *e, const struct db_rows *rows, int i) MUST_CHECK;
+/* Appends one proof to the array that proofs_record takes. */
+void desk_add_proof(json_t *proofs, int64_t authorization, const struct auth_event *e, uint64_t block_time);
+bool desk_record(struct desk *d, json_t *proofs, json_t *mined, json_t *unpaid); /* steals all three; NULL: none */
+bool desk_deep(const struct desk *d, uint64_t block);    /* is it at the network's depth? */
+
+#endif

@@ -1,0 +1,208 @@
+#include "settle/orders.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct id_text id_text(const char *prefix, const struct order_id *id)
+{
+    struct id_text t;
+    memcpy(t.s, prefix, 4);
+    hex_write_bare(t.s + 4, id->b, sizeof id->b);
+    return t;
+}
+
+static bool id_read(const char *prefix, struct slice s, struct order_id *ret)
+{
+    char text[40] = "0x";
+    if (s.n != 36 || memcmp(s.p, prefix, 4) != 0)
+        return false;
+    for (size_t i = 4; i < s.n; i++)             /* one spelling: lower case */
+        if (s.p[i] >= 'A' && s.p[i] <= 'F')
+            return false;
+    memcpy(text + 2, s.p + 4, 32);
+    return hex_read(text, 34, ret->b, sizeof ret->b);
+}
+
+struct id_text order_id_text(const struct order_id *id)
+{
+    return id_text("ord_", id);
+}
+
+struct id_text receipt_id_text(const struct order_id *id)
+{
+    return id_text("rcp_", id);
+}
+
+bool order_id_read(struct slice s, struct order_id *ret)
+{
+    return id_read("ord_", s, ret);
+}
+
+bool receipt_id_read(struct slice s, struct order_id *ret)
+{
+    return id_read("rcp_", s, ret);
+}
+
+static const struct { const char *name; enum verdict verdict; } verdicts[] = {
+    { "new", VERDICT_NEW },
+    { "accepted", VERDICT_ACCEPTED },
+    { "resent", VERDICT_RESENT },
+    { "again", VERDICT_AGAIN },
+    { "resend", VERDICT_RESEND },
+    { "replay", VERDICT_REPLAY },
+    { "not_proven", VERDICT_NOT_PROVEN },
+    { "gone", VERDICT_GONE },
+    { "in_flight", VERDICT_IN_FLIGHT },
+    { "in_review", VERDICT_IN_REVIEW },
+    { "work_failed_paid", VERDICT_WORK_FAILED_PAID },
+    { "pay_again", VERDICT_PAY_AGAIN },
+    { "conflict_payer", VERDICT_CONFLICT_PAYER },
+    { "conflict_request", VERDICT_CONFLICT_REQUEST },
+};
+
+/* A verdict that we do not know is a schema newer than this program: nothing may be concluded from it. */
+static bool verdict_read(const struct db_rows *rows, enum verdict *ret)
+{
+    for (size_t i = 0; i < COUNT(verdicts); i++)
+        if (row_is(rows, 0, "verdict", verdicts[i].name)) {
+            *ret = verdicts[i].verdict;
+            return true;
+        }
+    return false;
+}
+
+/* One call under way: what to tell whom. */
+struct call {
+    order_found_fn *found;
+    order_accepted_fn *accepted;
+    order_finished_fn *finished;
+    void *arg;
+};
+
+static struct call *call_new(void *arg)
+{
+    struct call *c = mem_new(sizeof *c);
+    c->arg = arg;
+    return c;
+}
+
+static void add_identity(struct db_args *a, const struct payment *p)
+{
+    arg_text(a, p->payment_id[0] ? p->payment_id : NULL);
+    arg_bytes(a, p->has_quote ? p->quote.b : NULL, sizeof p->quote.b);
+}
+
+static void found(void *arg, enum db_rc rc, const struct db_rows *rows)
+{
+    OWNED struct call *c = arg;
+    struct order_found f = { .verdict = VERDICT_NEW };
+    if (rc == DB_OK && !verdict_read(rows, &f.verdict))
+        rc = DB_REFUSED;
+    if (rc == DB_OK) {
+        f.fresh = row_bool(rows, 0, "fresh");
+        (void)row_copy(rows, 0, "order_id", f.order.b, sizeof f.order.b);
+    }
+    c->found(c->arg, rc, &f);
+}
+
+void orders_find(struct db *db, const struct payment *p, const struct hash32 *request, int need_s, int64_t deadline_ms,
+                 order_found_fn *fn, void *arg)
+{
+    struct call *c = call_new(arg);
+    DB_ARGS a = { 0 };
+    uint64_t valid_before = amount_u64_cap(p->auth.valid_before);
+    c->found = fn;
+    add_identity(&a, p);
+    arg_bytes(&a, p->auth.from.b, 20);
+    arg_text(&a, p->price.net->id);
+    arg_bytes(&a, p->price.token->address.b, 20);
+    arg_bytes(&a, p->auth.nonce.b, 32);
+    arg_bytes(&a, request->b, 32);
+    arg_int(&a, valid_before < INT64_MAX ? (int64_t)valid_before : INT64_MAX);
+    arg_int(&a, need_s);
+    arg_bytes(&a, p->signer_proven ? NULL : p->auth.signature, p->auth.signature_n);
+    db_call(db, "order_find", &a, deadline_ms, found, c);
+}
+
+static void accepted(void *arg, enum db_rc rc, const struct db_rows *rows)
+{
+    OWNED struct call *c = arg;
+    struct order_accepted r = { .verdict = VERDICT_NEW };
+    if (rc == DB_OK && !verdict_read(rows, &r.verdict))
+        rc = DB_REFUSED;
+    if (rc == DB_OK) {
+        (void)row_copy(rows, 0, "order_id", r.order.b, sizeof r.order.b);
+        (void)row_copy(rows, 0, "receipt", r.receipt.b, sizeof r.receipt.b);
+        r.epoch = (int)row_int(rows, 0, "epoch");
+    }
+    c->accepted(c->arg, rc, &r);
+}
+
+void orders_accept(struct db *db, const struct order_id *instance, int lease_s, const struct payment *p, bool has_code,
+                   const struct order_call *call, int need_s, int64_t deadline_ms, order_accepted_fn *fn, void *arg)
+{
+    struct order_id attempt, order, receipt;
+    struct call *c = call_new(arg);
+    DB_ARGS a = { 0 };
+    c->accepted = fn;
+    bytes_random(&attempt, sizeof attempt);
+    bytes_random(&order, sizeof order);
+    bytes_random(&receipt, sizeof receipt);
+    arg_bytes(&a, attempt.b, 16);
+    arg_bytes(&a, instance->b, 16);
+    arg_int(&a, lease_s);
+    arg_bytes(&a, order.b, 16);
+    arg_bytes(&a, receipt.b, 16);
+    arg_text(&a, "x402");
+    arg_int(&a, p->version);
+    arg_text(&a, call->tool);
+    arg_text(&a, call->side_effect);
+    arg_bool(&a, call->cacheable);
+    arg_bool(&a, call->idempotent);
+    arg_text(&a, call->method);
+    arg_slice(&a, call->target);
+    arg_bytes(&a, call->request.b, 32);
+    add_identity(&a, p);
+    arg_text(&a, p->price.net->id);
+    arg_bytes(&a, p->price.token->address.b, 20);
+    arg_bytes(&a, p->auth.from.b, 20);
+    arg_bytes(&a, p->auth.nonce.b, 32);
+    arg_bytes(&a, p->auth.to.b, 20);
+    arg_amount(&a, p->auth.value);
+    arg_amount(&a, p->auth.valid_after);
+    arg_amount(&a, p->auth.valid_before);
+    arg_bytes(&a, p->auth.signature, p->auth.signature_n);
+    arg_bool(&a, has_code);
+    arg_int(&a, need_s);
+    db_call(db, "order_accept", &a, deadline_ms, accepted, c);
+}
+
+static void finished(void *arg, enum db_rc rc, const struct db_rows *rows)
+{
+    OWNED struct call *c = arg;
+    c->finished(c->arg, rc, rc == DB_OK && !row_is(rows, 0, "verdict", "ok"));
+}
+
+void orders_finish(struct db *db, const struct order_id *order, int epoch, enum work_axis end, const char *note,
+                   const struct order_answer *answer, int64_t deadline_ms, order_finished_fn *fn, void *arg)
+{
+    static const char *const names[] = { [WORK_AXIS_DONE] = "done", [WORK_AXIS_FAILED] = "failed", [WORK_AXIS_LOST] = "lost" };
+    struct call *c = call_new(arg);
+    DB_ARGS a = { 0 };
+    c->finished = fn;
+    arg_bytes(&a, order->b, 16);
+    arg_int(&a, epoch);
+    arg_text(&a, names[end]);
+    arg_text(&a, note);
+    if (answer) {
+        struct hash32 digest = sha256(answer->body.p, answer->body.n);
+        arg_int(&a, answer->status);
+        arg_text(&a, answer->headers);
+        arg_bytes(&a, answer->body.p ? answer->body.p : "", answer->body.n);
+        arg_bytes(&a, digest.b, 32);
+    } else {
+        for (int i = 0; i < 4; i++)
+            arg_null(&a);
+    }
+    db_call(db, "order_finish", &a, deadline_ms, finished, c);
+}

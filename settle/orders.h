@@ -1,0 +1,60 @@
+/* Orders: one intended call and everything known of it, on two axes that never share a state, work and money.
+ *
+ * Each function here is one SQL function, one commit, one named verdict; what a verdict means on the wire is the
+ * gateway's business. All work on the loop, call back once, never from inside. */
+#ifndef SETTLE_ORDERS_H
+#define SETTLE_ORDERS_H
+
+#include "settle/x402.h"
+#include "sql/sql.h"
+
+struct order_id { uint8_t b[16]; };
+struct id_text { char s[40]; };
+struct id_text order_id_text(const struct order_id *id);         /* "ord_" + 32 hex digits */
+struct id_text receipt_id_text(const struct order_id *id);       /* "rcp_" + 32 hex digits */
+bool order_id_read(struct slice s, struct order_id *ret) MUST_CHECK;
+bool receipt_id_read(struct slice s, struct order_id *ret) MUST_CHECK;
+
+enum verdict {
+    VERDICT_NEW,              /* nothing here knows this payment */
+    VERDICT_ACCEPTED,         /* stored; this caller runs the work, under `epoch` */
+    VERDICT_RESENT,           /* the answer is kept, and this authorization is now to pay it */
+    VERDICT_AGAIN,            /* the work failed or its lease died: accept may take it */
+    VERDICT_RESEND,           /* the answer is kept, its payment is proven dead: accept may take this one */
+    VERDICT_REPLAY,           /* paid, answer stored */
+    VERDICT_NOT_PROVEN,       /* paid, but only the public nonce was shown */
+    VERDICT_GONE,             /* paid, answer no longer kept */
+    VERDICT_IN_FLIGHT,        /* undecided */
+    VERDICT_IN_REVIEW,        /* the work's outcome is lost */
+    VERDICT_WORK_FAILED_PAID, /* money came in for work that failed */
+    VERDICT_PAY_AGAIN,        /* its payment is dead, or too short of time: a new one is right */
+    VERDICT_CONFLICT_PAYER,
+    VERDICT_CONFLICT_REQUEST,
+};
+
+struct order_found { enum verdict verdict; struct order_id order; bool fresh; /* the authorization itself is not known */ };
+typedef void order_found_fn(void *arg, enum db_rc rc, const struct order_found *found);
+/* The first look, read-only. need_s: seconds an authorization must still have to be worth taking. */
+void orders_find(struct db *db, const struct payment *p, const struct hash32 *request, int need_s, int64_t deadline_ms,
+                 order_found_fn *fn, void *arg);
+
+struct order_call {                  /* what the payment is for */
+    const char *tool, *side_effect, *method;
+    struct slice target;
+    struct hash32 request;
+    bool cacheable, idempotent;
+};
+struct order_accepted { enum verdict verdict; struct order_id order, receipt; int epoch; };
+typedef void order_accepted_fn(void *arg, enum db_rc rc, const struct order_accepted *accepted);
+/* Durable before act: after VERDICT_ACCEPTED the authorization is committed and the work's lease is this instance's. */
+void orders_accept(struct db *db, const struct order_id *instance, int lease_s, const struct payment *p, bool has_code,
+                   const struct order_call *call, int need_s, int64_t deadline_ms, order_accepted_fn *fn, void *arg);
+
+enum work_axis { WORK_AXIS_DONE, WORK_AXIS_FAILED, WORK_AXIS_LOST };
+struct order_answer { int status; const char *headers; struct slice body; }; /* headers: JSON [[name, value], ...] */
+typedef void order_finished_fn(void *arg, enum db_rc rc, bool late);
+/* answer is NULL unless the work is done. late: another epoch has the lease, nothing was changed. */
+void orders_finish(struct db *db, const struct order_id *order, int epoch, enum work_axis end, const char *note,
+                   const struct order_answer *answer, int64_t deadline_ms, order_finished_fn *fn, void *arg);
+
+#endif

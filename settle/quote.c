@@ -1,0 +1,73 @@
+#include "settle/quote.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MAC = 16, RAW = 16 + 8 + MAC };
+
+bool quote_key_load(const char *path, struct quote_key *ret)
+{
+    struct stat st;
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return false;
+    char text[72] = "0x";
+    bool tight = fstat(fileno(f), &st) == 0 && (st.st_mode & 077) == 0;
+    size_t n = fread(text + 2, 1, 66, f);
+    (void)fclose(f);
+    while (n > 0 && (text[n + 1] == '\n' || text[n + 1] == '\r'))
+        n--;
+    bool ok = tight && hex_read(text, n + 2, ret->b, sizeof ret->b);
+    bytes_wipe(text, sizeof text);
+    return ok;
+}
+
+/* Everything that was offered, in fixed places; the tool's name last, since it alone has no fixed length. */
+static void quote_mac(const struct quote_key *k, const uint8_t head[24], const char *tool, const struct hash32 *request,
+                      const struct price *p, uint8_t ret[MAC])
+{
+    uint8_t text[24 + 32 + 8 + 20 + 20 + 32 + 128];
+    uint8_t *at = text;
+    size_t name = strnlen(tool, 128);
+    memcpy(at, head, 24);
+    memcpy(at += 24, request->b, 32);
+    at += 32;
+    for (unsigned i = 0; i < 8; i++)
+        *at++ = (uint8_t)(p->net->chain_id >> (56 - 8 * i));
+    memcpy(at, p->token->address.b, 20);
+    memcpy(at += 20, p->pay_to.b, 20);
+    amount_to_be(p->amount, at += 20);
+    memcpy(at += 32, tool, name);
+    struct hash32 mac = hmac_sha256(k->b, sizeof k->b, text, (size_t)(at - text) + name);
+    memcpy(ret, mac.b, MAC);
+}
+
+void quote_write(const struct quote_key *k, const struct quote_id *id, int64_t expires, const char *tool, const struct hash32 *request,
+                 const struct price *price, struct quote_text *ret)
+{
+    uint8_t raw[RAW];
+    memcpy(raw, id->b, 16);
+    for (unsigned i = 0; i < 8; i++)
+        raw[16 + i] = (uint8_t)((uint64_t)expires >> (56 - 8 * i));
+    quote_mac(k, raw, tool, request, price, raw + 24);
+    BUF text = { 0 };
+    base64url_add(&text, raw, sizeof raw);
+    memcpy(ret->s, text.p, text.n + 1);
+}
+
+enum quote_rc quote_read(const struct quote_key *k, struct slice text, const char *tool, const struct hash32 *request,
+                         const struct price *price, int64_t now, struct quote_id *ret_id)
+{
+    uint8_t raw[RAW], mac[MAC];
+    if (!base64url_read(text.p, text.n, raw, sizeof raw))
+        return QUOTE_OTHER;
+    quote_mac(k, raw, tool, request, price, mac);
+    if (!bytes_equal_ct(mac, raw + 24, MAC))
+        return QUOTE_OTHER;
+    uint64_t expires = 0;
+    for (unsigned i = 0; i < 8; i++)
+        expires = expires << 8 | raw[16 + i];
+    memcpy(ret_id->b, raw, 16);
+    return (int64_t)expires >= now ? QUOTE_OK : QUOTE_EXPIRED;
+}

@@ -1,0 +1,22 @@
+/* A quote: what a 402 offers for one request. Stateless: 128 random bits, an expiry and a MAC over everything that
+ * was offered, so that a gateway honours what any gateway with the same key offered, and nothing else. */
+#ifndef SETTLE_QUOTE_H
+#define SETTLE_QUOTE_H
+
+#include "settle/terms.h"
+
+struct quote_key { uint8_t b[32]; };
+struct quote_id { uint8_t b[16]; };
+struct quote_text { char s[64]; };   /* base64url of id, expiry and MAC: 54 characters */
+
+bool quote_key_load(const char *path, struct quote_key *ret) MUST_CHECK;  /* 64 hex digits in a file of mode 0600 */
+/* The offer of `price` for one request (its digest), to be taken until `expires` (unix seconds). */
+void quote_write(const struct quote_key *k, const struct quote_id *id, int64_t expires, const char *tool, const struct hash32 *request,
+                 const struct price *price, struct quote_text *ret);
+
+enum quote_rc { QUOTE_OK, QUOTE_EXPIRED, QUOTE_OTHER /* altered, or made for another request or other terms */ };
+/* price is what the payment says it accepted. ret_id is set for OK and EXPIRED. */
+enum quote_rc quote_read(const struct quote_key *k, struct slice text, const char *tool, const struct hash32 *request,
+                         const struct price *price, int64_t now, struct quote_id *ret_id) MUST_CHECK;
+
+#endif

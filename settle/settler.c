@@ -1,0 +1,121 @@
+#include "settle/settler.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "settle/desk.h"
+#include "settle/pin.h"
+
+enum { TURN_MS = 40, SWEEP_MS = 2000 };
+
+/* How often to look at the chain: often while something is on its way, else a few times a block. */
+static int64_t look_every_ms(const struct desk *d)
+{
+    int64_t block = d->net->block_time_ms;
+    int64_t ms = d->open ? block / 16 : block / 4;
+    return ms < 50 ? 50 : ms > 1000 ? 1000 : ms;
+}
+
+static bool pin(struct desk *d, bool *ret_replaced)
+{
+    char why[400];
+    switch (pin_wait(d->loop, d->db, d->rpc, d->net, why, sizeof why)) {
+    case PIN_OK:
+        log_info("settler.chain", "network=%s chain=ok", d->net->id);
+        d->pinned = true;
+        return true;
+    case PIN_UNAVAILABLE:
+        log_warn("settler.chain_unavailable", "network=%s why=%s", d->net->id, why);
+        d->look_at_ms = clock_mono_ms() + 1000;
+        return false;
+    case PIN_REPLACED:
+        log_error("settler.chain_replaced", "network=%s why=%s", d->net->id, why);
+        *ret_replaced = true;
+        return false;
+    }
+    return false;
+}
+
+/* One network, one round. Submitting comes first: it is what somebody waits for. */
+static bool turn(struct desk *d)
+{
+    bool replaced = false;
+    int64_t now = clock_mono_ms();
+    if (!d->pinned && (now < d->look_at_ms || !pin(d, &replaced)))
+        return !replaced;
+    d->new_head = false;
+    if (now >= d->look_at_ms) {
+        if (!desk_watch(d)) {
+            log_warn("settler.blind", "network=%s hint=no usable RPC answer", d->net->id);
+            d->look_at_ms = clock_mono_ms() + 500;
+            return true;
+        }
+        d->look_at_ms = clock_mono_ms() + look_every_ms(d);
+    }
+    if (!d->seen)
+        return true;
+    if (desk_lease(d)) {
+        (void)desk_prove(d);
+        (void)desk_submit(d);
+    }
+    (void)desk_resolve(d);
+    return true;
+}
+
+static void sweep(const struct settler_options *o, int64_t *at_ms)
+{
+    if (clock_mono_ms() < *at_ms)
+        return;
+    *at_ms = clock_mono_ms() + SWEEP_MS;
+    DB_ARGS a = { 0 };
+    DB_ROWS *rows = NULL;
+    arg_int(&a, 100);
+    if (db_wait(o->db, "orders_sweep", &a, clock_mono_ms() + DESK_DB_MS, &rows) == DB_OK && row_int(rows, 0, "swept") > 0)
+        log_warn("settler.swept", "orders=%d", (int)row_int(rows, 0, "swept"));
+}
+
+static void leave(struct desk *d)
+{
+    DB_ARGS a = { 0 };
+    arg_text(&a, d->net->id);
+    arg_bytes(&a, d->relayer->address.b, 20);
+    arg_bytes(&a, d->instance.b, 16);
+    (void)!db_wait(d->db, "relayer_leave", &a, clock_mono_ms() + 1000, NULL);
+}
+
+/* Sleeps a little on the loop, less when something is on its way. */
+static void doze(struct loop *l)
+{
+    int64_t until = clock_mono_ms() + TURN_MS, left;
+    while ((left = until - clock_mono_ms()) > 0)
+        loop_turn(l, left);
+}
+
+bool settler_run(const struct settler_options *o)
+{
+    OWNED struct desk *desks = mem_new(o->net_count * sizeof *desks);
+    int64_t sweep_at_ms = 0;
+    bool ok = true;
+    for (size_t i = 0; i < o->net_count; i++) {
+        struct desk *d = &desks[i];
+        d->net = &o->nets[i];
+        d->relayer = o->relayer;
+        d->loop = o->loop;
+        d->db = o->db;
+        d->rpc = rpc_new(o->fetcher, o->loop, d->net->chain_id, d->net->rpc, d->net->rpc_count, d->net->rpc_timeout_ms);
+        bytes_random(&d->instance, sizeof d->instance);
+    }
+    while (ok && !*o->stop) {
+        for (size_t i = 0; ok && i < o->net_count && !*o->stop; i++)
+            ok = turn(&desks[i]);
+        sweep(o, &sweep_at_ms);
+        if (ok && !*o->stop)
+            doze(o->loop);
+    }
+    for (size_t i = 0; i < o->net_count; i++) {
+        if (desks[i].owner)
+            leave(&desks[i]);
+        rpc_free(desks[i].rpc);
+    }
+    return ok;
+}

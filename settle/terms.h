@@ -1,0 +1,55 @@
+/* What is sold for what, on which network: the part of the configuration that settling knows.
+ * The configuration (api/config.h) fills these; nothing here changes while running. */
+#ifndef SETTLE_TERMS_H
+#define SETTLE_TERMS_H
+
+#include "chain/chain.h"
+
+struct net {
+    const char *id;                  /* "eip155:84532" */
+    const char *v1_name;             /* NULL: x402 v1 clients cannot name it */
+    uint64_t chain_id;
+    const char **rpc;                /* endpoints, at least one */
+    size_t rpc_count;
+    int64_t rpc_timeout_ms;          /* 5,000 */
+    unsigned depth;                  /* blocks on top of and with the payment's own before it is paid; at least 1 */
+    unsigned finality_blocks;        /* 0: the node's `finalized` tag; else that many blocks behind latest */
+    int64_t block_time_ms;           /* 2,000: what to expect, for waiting and margins */
+    struct address pay_to;
+    struct token *tokens;
+    size_t token_count;
+    unsigned batch_max;              /* authorizations in one transaction: 100 */
+    uint64_t batch_gas_max;          /* 0: half of the block's gas limit */
+    struct amount tip_min;           /* wei per gas: 1,000,000 */
+    struct amount fee_max;           /* wei per gas; above it authorizations wait: 500 gwei */
+};
+
+struct price {
+    const struct net *net;
+    const struct token *token;
+    struct amount amount;
+    struct address pay_to;
+};
+
+/* What one call costs and how long its payment must stay good. */
+struct terms {
+    const char *tool;
+    const struct price *prices;      /* in order of preference */
+    size_t price_count;
+    unsigned max_timeout_s;          /* maxTimeoutSeconds of the offers */
+};
+
+/* Seconds that an authorization must still have when it is to be sent: to be mined at depth with some blocks missed. */
+static inline int terms_settle_s(const struct net *n)
+{
+    return 4 + (int)((n->block_time_ms * (n->depth + 2) + 999) / 1000);
+}
+
+/* The time by which an unknown is known: its last deadline, passed by a final block, and one look at it. */
+static inline int64_t terms_known_by(const struct net *n, int64_t dead_after)
+{
+    int64_t finality = n->finality_blocks ? (int64_t)n->finality_blocks * n->block_time_ms / 1000 : 900;
+    return dead_after + finality + 60;
+}
+
+#endif

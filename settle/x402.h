@@ -1,0 +1,59 @@
+/* The x402 wire, versions 1 and 2, scheme `exact` on EVM with EIP-3009: challenge out, payment in, settlement out.
+ *
+ * One 402 serves both versions: the PAYMENT-REQUIRED header for v2 clients, the body for v1 clients. Nothing that a
+ * client sends back as "requirements" is believed: what it says it accepted is compared with our own terms, and an older
+ * price counts only under the MAC of a quote. */
+#ifndef SETTLE_X402_H
+#define SETTLE_X402_H
+
+#include <jansson.h>
+
+#include "base/err.h"
+#include "settle/quote.h"
+#include "settle/reason.h"
+#include "settle/terms.h"
+
+struct payment {
+    int version;                     /* 1 or 2: answers are in the same version */
+    struct authorization auth;
+    struct price price;              /* the offer that it takes: network, token, amount, payee */
+    bool has_quote;
+    struct quote_id quote;
+    char payment_id[129];            /* empty: none */
+    bool signer_proven;              /* an ECDSA signature by the payer. False: only a contract's own code can tell */
+};
+
+/* ---- out: the challenge ---- */
+
+/* Everything of a tool's 402 that does not change from request to request, made once. */
+struct challenge;
+struct challenge *challenge_new(const struct terms *t, const char *public_url, const char *description, const char *mime_type) MUST_CHECK;
+void challenge_free(struct challenge *c);
+
+struct challenge_for { const struct quote_key *key; const struct hash32 *request; struct slice target; int64_t quote_expires; enum reason why; };
+/* The value of PAYMENT-REQUIRED (base64), and for v1 clients the members "x402Version", "error" and "accepts" of a JSON
+ * object, without its braces (empty when no offer has a v1 name). Each has a fresh quote. */
+void challenge_write(const struct challenge *c, const struct challenge_for *f, struct buf *ret_header, struct buf *ret_v1);
+
+/* ---- in: the payment ---- */
+
+struct x402_in { const struct terms *terms; const struct quote_key *key; const struct hash32 *request; int64_t now; };
+/* ERR_NONE with *ret_reason REASON_NONE: a payment on our terms, its form checked and its signer recovered.
+ * ERR_PAYMENT_REFUSED: well-formed, and refused for *ret_reason. Else malformed: ret_detail names the field.
+ * REASON_QUOTE_EXPIRED is only a reason for a new payment: ret is filled, so that a known one is found again. */
+enum err x402_payment(const struct x402_in *in, struct slice header, int version, struct payment *ret, enum reason *ret_reason,
+                      const char **ret_detail) MUST_CHECK;
+/* The checks that need no chain, in the reference's order after the signature: recipient, times, value. */
+enum reason x402_check(const struct payment *p, const struct terms *t, int64_t now, int need_s);
+/* What one block said, as a reason to refuse; REASON_NONE: good. facts->known must be true. */
+enum reason x402_judge(const struct payment *p, const struct auth_facts *facts);
+
+bool payment_id_ok(struct slice s);                      /* 16 to 128 of A-Z a-z 0-9 _ - */
+
+/* ---- out: the settlement ---- */
+
+/* The base64 value of PAYMENT-RESPONSE (v2) or X-PAYMENT-RESPONSE (v1). tx NULL: not settled (error names why). */
+void x402_response(int version, const struct net *net, const struct address *payer, const struct hash32 *tx, const char *error,
+                   json_t *extra, struct buf *ret);
+
+#endif

@@ -1,0 +1,116 @@
+/* The 402. A tool's challenge is rendered once, with marks where a request's own parts go; a request only joins pieces. */
+#include <string.h>
+
+#include "base/json.h"
+#include "settle/x402.h"
+
+/* In a JSON text a control character can only stand escaped, so an escaped one is a mark that no text of ours contains. */
+#define MARK "\\u0001"
+enum { MARK_SIZE = sizeof MARK - 1 };
+
+struct challenge {
+    const struct terms *terms;
+    char *header, *v1;               /* v1 is NULL when no offer has a v1 name */
+};
+
+static json_t *v2_offer(const struct terms *t, size_t i)
+{
+    const struct price *p = &t->prices[i];
+    char mark[] = { 1, 'Q', (char)('A' + i), 0 };
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:{s:s, s:s, s:s}}", "scheme", "exact", "network", p->net->id, "amount",
+                     amount_text(p->amount).s, "asset", address_checksum(&p->token->address).s, "payTo",
+                     address_checksum(&p->pay_to).s, "maxTimeoutSeconds", (int)t->max_timeout_s, "extra", "name", p->token->name,
+                     "version", p->token->version, "quote", mark);
+}
+
+static json_t *v1_offer(const struct terms *t, const struct price *p, const char *description, const char *mime)
+{
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:{s:s, s:s}}", "scheme", "exact", "network", p->net->v1_name,
+                     "maxAmountRequired", amount_text(p->amount).s, "resource", "\001U", "description", description, "mimeType",
+                     mime, "payTo", address_checksum(&p->pay_to).s, "maxTimeoutSeconds", (int)t->max_timeout_s, "asset",
+                     address_checksum(&p->token->address).s, "extra", "name", p->token->name, "version", p->token->version);
+}
+
+static json_t *payment_identifier(void)
+{
+    return json_pack("{s:{s:b}, s:{s:s, s:s, s:{s:{s:s}, s:{s:s, s:i, s:i, s:s}}, s:[s]}}", "info", "required", 0, "schema",
+                     "$schema", "https://json-schema.org/draft/2020-12/schema", "type", "object", "properties", "required", "type",
+                     "boolean", "id", "type", "string", "minLength", 16, "maxLength", 128, "pattern", "^[a-zA-Z0-9_-]+$", "required",
+                     "required");
+}
+
+struct challenge *challenge_new(const struct terms *t, const char *public_url, const char *description, const char *mime_type)
+{
+    struct challenge *c = mem_new(sizeof *c);
+    const char *about = description ? description : "", *mime = mime_type ? mime_type : "";
+    OWNED char *url = str_format("%s\001U", public_url);
+    JSON *v2 = json_pack("{s:i, s:s, s:{s:s, s:s, s:s}, s:[], s:{s:o}}", "x402Version", 2, "error", "\001E", "resource", "url", url,
+                         "description", about, "mimeType", mime, "accepts", "extensions", "payment-identifier",
+                         payment_identifier());
+    JSON *v1 = json_pack("{s:i, s:s, s:[]}", "x402Version", 1, "error", "\001E", "accepts");
+    for (size_t i = 0; i < t->price_count; i++) {
+        json_array_append_new(json_object_get(v2, "accepts"), v2_offer(t, i));
+        if (t->prices[i].net->v1_name) {
+            json_t *offer = v1_offer(t, &t->prices[i], about, mime);
+            json_object_set_new(offer, "resource", json_string(url));
+            json_array_append_new(json_object_get(v1, "accepts"), offer);
+        }
+    }
+    c->terms = t;
+    c->header = json_write(v2);
+    if (json_array_size(json_object_get(v1, "accepts")) > 0)
+        c->v1 = json_write(v1);
+    return c;
+}
+
+void challenge_free(struct challenge *c)
+{
+    if (!c)
+        return;
+    free(c->header);
+    free(c->v1);
+    free(c);
+}
+
+/* A target is printable ASCII: the server lets nothing else through. */
+static void add_escaped(struct buf *b, struct slice s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] == '"' || s.p[i] == '\\')
+            buf_add(b, "\\", 1);
+        buf_add(b, &s.p[i], 1);
+    }
+}
+
+static void fill(struct buf *b, const char *text, const struct challenge *c, const struct challenge_for *f,
+                 const struct quote_id *id, int version)
+{
+    for (const char *mark; (mark = strstr(text, MARK)); ) {
+        buf_add(b, text, (size_t)(mark - text));
+        text = mark + MARK_SIZE + 1;
+        if (text[-1] == 'U') {
+            add_escaped(b, f->target);
+        } else if (text[-1] == 'E') {
+            buf_puts(b, reason_code(f->why, version));
+        } else {
+            struct quote_text quote;
+            quote_write(f->key, id, f->quote_expires, c->terms->tool, f->request, &c->terms->prices[*text++ - 'A'], &quote);
+            buf_puts(b, quote.s);
+        }
+    }
+    buf_puts(b, text);
+}
+
+void challenge_write(const struct challenge *c, const struct challenge_for *f, struct buf *ret_header, struct buf *ret_v1)
+{
+    struct quote_id id;
+    BUF json = { 0 };
+    bytes_random(&id, sizeof id);
+    fill(&json, c->header, c, f, &id, 2);
+    base64_add(ret_header, json.p, json.n);
+    if (!c->v1)
+        return;
+    BUF v1 = { 0 };
+    fill(&v1, c->v1, c, f, &id, 1);
+    buf_add(ret_v1, v1.p + 1, v1.n - 2);
+}

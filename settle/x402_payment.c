@@ -1,0 +1,248 @@
+/* A payment header, read strictly and compared with our own terms. */
+#include <string.h>
+#include <strings.h>
+
+#include "base/json.h"
+#include "settle/x402.h"
+
+/* What reading has come to: where we are, and the first thing that was wrong. */
+struct reading {
+    const struct x402_in *in;
+    struct payment *p;
+    enum err err;
+    enum reason reason;
+    const char *detail;
+};
+
+static bool malformed(struct reading *r, const char *detail)
+{
+    r->err = ERR_PAYMENT_FIELD;
+    r->detail = detail;
+    return false;
+}
+
+static bool refused(struct reading *r, enum reason why)
+{
+    r->err = ERR_PAYMENT_REFUSED;
+    r->reason = why;
+    return false;
+}
+
+bool payment_id_ok(struct slice s)
+{
+    if (!s.p || s.n < 16 || s.n > 128)
+        return false;
+    for (size_t i = 0; i < s.n; i++)
+        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-", s.p[i]) || s.p[i] == 0)
+            return false;
+    return true;
+}
+
+static bool read_amount(struct reading *r, const json_t *o, const char *key, struct amount *ret, const char *detail)
+{
+    struct slice s = json_slice(o, key);
+    return (s.p && amount_read(s.p, s.n, ret)) || malformed(r, detail);
+}
+
+static bool read_address(struct reading *r, const json_t *o, const char *key, struct address *ret, const char *detail)
+{
+    struct slice s = json_slice(o, key);
+    return (s.p && address_read(s.p, s.n, ret)) || malformed(r, detail);
+}
+
+static bool read_authorization(struct reading *r, const json_t *payload)
+{
+    struct authorization *a = &r->p->auth;
+    const json_t *o = json_object_get(payload, "authorization");
+    if (!json_is_object(payload) || !json_is_object(o))
+        return malformed(r, "payload.authorization must be an object");
+    struct slice nonce = json_slice(o, "nonce"), signature = json_slice(payload, "signature");
+    if (!read_address(r, o, "from", &a->from, "payload.authorization.from must be 0x and 40 hex digits") ||
+        !read_address(r, o, "to", &a->to, "payload.authorization.to must be 0x and 40 hex digits") ||
+        !read_amount(r, o, "value", &a->value, "payload.authorization.value must be a decimal string below 2^256") ||
+        !read_amount(r, o, "validAfter", &a->valid_after, "payload.authorization.validAfter must be a decimal string") ||
+        !read_amount(r, o, "validBefore", &a->valid_before, "payload.authorization.validBefore must be a decimal string"))
+        return false;
+    if (!nonce.p || !hash_read(nonce.p, nonce.n, &a->nonce))
+        return malformed(r, "payload.authorization.nonce must be 0x and 64 hex digits");
+    if (!signature.p || !hex_read_any(signature.p, signature.n, a->signature, sizeof a->signature, &a->signature_n))
+        return malformed(r, "payload.signature must be 0x and an even number of hex digits");
+    return true;
+}
+
+/* The payer's own key signed it, or only a contract's code can tell. v is normalised, as the token wants it. */
+static void prove_signer(struct payment *p)
+{
+    struct signature s;
+    struct address signer;
+    p->signer_proven = false;
+    if (!signature_read(p->auth.signature, p->auth.signature_n, &s))
+        return;
+    struct hash32 digest = authorization_digest(&p->auth, p->price.token);
+    if (!signature_recover(&s, &digest, &signer) || !address_eq(&signer, &p->auth.from))
+        return;
+    signature_write(&s, p->auth.signature);
+    p->signer_proven = true;
+}
+
+static bool same_number(const json_t *j, unsigned v)
+{
+    return json_is_integer(j) ? json_integer_value(j) == v : json_is_real(j) && json_real_value(j) == (double)v;
+}
+
+static bool same_text(const json_t *o, const char *key, const char *want)
+{
+    return slice_is(json_slice(o, key), want);
+}
+
+static bool same_address(const json_t *o, const char *key, const struct address *want)
+{
+    struct address a;
+    struct slice s = json_slice(o, key);
+    return s.p && address_read(s.p, s.n, &a) && address_eq(&a, want);
+}
+
+/* Is `accepted` this offer, but for the amount, which a quote may have fixed at an older price? */
+static bool is_offer(const struct reading *r, const json_t *accepted, const struct price *p)
+{
+    const json_t *extra = json_object_get(accepted, "extra");
+    return json_object_size(accepted) == 7 && same_text(accepted, "scheme", "exact") &&
+           same_text(accepted, "network", p->net->id) && same_address(accepted, "asset", &p->token->address) &&
+           same_address(accepted, "payTo", &p->pay_to) &&
+           same_number(json_object_get(accepted, "maxTimeoutSeconds"), r->in->terms->max_timeout_s) &&
+           same_text(extra, "name", p->token->name) && same_text(extra, "version", p->token->version) &&
+           json_is_string(json_object_get(extra, "quote"));
+}
+
+static bool knows_network(const struct terms *t, struct slice id, bool v1)
+{
+    for (size_t i = 0; i < t->price_count; i++) {
+        const char *name = v1 ? t->prices[i].net->v1_name : t->prices[i].net->id;
+        if (name && slice_is(id, name))
+            return true;
+    }
+    return false;
+}
+
+/* v2: the offer is named by `accepted`, and its quote must be ours for this very request. */
+static bool match_v2(struct reading *r, const json_t *root)
+{
+    const struct x402_in *in = r->in;
+    const json_t *accepted = json_object_get(root, "accepted");
+    struct slice scheme = json_slice(accepted, "scheme"), network = json_slice(accepted, "network");
+    struct amount amount;
+    if (!json_is_object(accepted) || !scheme.p || !network.p)
+        return malformed(r, "accepted must be one of the offers");
+    if (!slice_is(scheme, "exact"))
+        return refused(r, REASON_SCHEME);
+    if (!knows_network(in->terms, network, false))
+        return refused(r, REASON_NETWORK);
+    if (!read_amount(r, accepted, "amount", &amount, "accepted.amount must be a decimal string below 2^256"))
+        return false;
+    for (size_t i = 0; i < in->terms->price_count; i++) {
+        if (!is_offer(r, accepted, &in->terms->prices[i]))
+            continue;
+        r->p->price = in->terms->prices[i];
+        r->p->price.amount = amount;
+        r->p->has_quote = true;
+        switch (quote_read(in->key, json_slice(json_object_get(accepted, "extra"), "quote"), in->terms->tool, in->request,
+                           &r->p->price, in->now, &r->p->quote)) {
+        case QUOTE_OK:
+            return true;
+        case QUOTE_EXPIRED:
+            r->reason = REASON_QUOTE_EXPIRED;
+            return true;
+        case QUOTE_OTHER:
+            return refused(r, amount_cmp(amount, in->terms->prices[i].amount) == 0 ? REASON_QUOTE_OTHER : REASON_REQUIREMENTS);
+        }
+    }
+    return refused(r, REASON_REQUIREMENTS);
+}
+
+/* v1 names only scheme and network: the first offer there. */
+static bool match_v1(struct reading *r, const json_t *root)
+{
+    struct slice scheme = json_slice(root, "scheme"), network = json_slice(root, "network");
+    if (!scheme.p || !network.p)
+        return malformed(r, "scheme and network must be strings");
+    if (!slice_is(scheme, "exact"))
+        return refused(r, REASON_SCHEME);
+    for (size_t i = 0; i < r->in->terms->price_count; i++) {
+        const struct price *p = &r->in->terms->prices[i];
+        if (p->net->v1_name && slice_is(network, p->net->v1_name)) {
+            r->p->price = *p;
+            return true;
+        }
+    }
+    return refused(r, REASON_NETWORK);
+}
+
+/* The one extension that is offered: its echo must hold what was offered, and may add the id. */
+static bool read_extensions(struct reading *r, const json_t *root)
+{
+    const json_t *extensions = json_object_get(root, "extensions");
+    if (!extensions || json_is_null(extensions))
+        return true;
+    if (!json_is_object(extensions))
+        return malformed(r, "extensions must be an object");
+    const json_t *identifier = json_object_get(extensions, "payment-identifier");
+    if (!identifier)
+        return true;
+    const json_t *info = json_object_get(identifier, "info"), *id = json_object_get(info, "id");
+    if (!json_is_object(info) || !json_is_false(json_object_get(info, "required")))
+        return refused(r, REASON_EXTENSION_ECHO);
+    if (!id)
+        return true;
+    struct slice text = json_slice(info, "id");
+    if (!payment_id_ok(text)) {
+        r->err = ERR_PAYMENT_ID_FORM;
+        return false;
+    }
+    memcpy(r->p->payment_id, text.p, text.n);
+    return true;
+}
+
+static json_t *decode(struct reading *r, struct slice header)
+{
+    OWNED uint8_t *text = NULL;
+    size_t n;
+    struct json_why why;
+    if (!base64_read(header.p, header.n, &text, &n)) {
+        r->err = ERR_PAYMENT_ENCODING;
+        return NULL;
+    }
+    json_t *root = json_read((const char *)text, n, &why);
+    if (root && json_is_object(root))
+        return root;
+    json_decref(root);
+    r->err = ERR_PAYMENT_JSON;
+    return NULL;
+}
+
+static bool read_payment(struct reading *r, const json_t *root, int version)
+{
+    const json_t *v = json_object_get(root, "x402Version");
+    if (!json_is_integer(v))
+        return malformed(r, "x402Version must be a number");
+    r->p->version = json_integer_value(v) == 1 ? 1 : 2;
+    if (json_integer_value(v) != 1 && json_integer_value(v) != 2)
+        return refused(r, REASON_VERSION);
+    if (version == 2 && r->p->version == 1)
+        return refused(r, REASON_VERSION);
+    return read_authorization(r, json_object_get(root, "payload")) && read_extensions(r, root) &&
+           (r->p->version == 2 ? match_v2(r, root) : match_v1(r, root));
+}
+
+enum err x402_payment(const struct x402_in *in, struct slice header, int version, struct payment *ret, enum reason *ret_reason,
+                      const char **ret_detail)
+{
+    struct reading r = { .in = in, .p = ret };
+    memset(ret, 0, sizeof *ret);
+    ret->version = version;
+    JSON *root = decode(&r, header);
+    if (root && read_payment(&r, root, version))
+        prove_signer(ret);
+    *ret_reason = r.reason;
+    *ret_detail = r.detail;
+    return r.reason == REASON_QUOTE_EXPIRED ? ERR_PAYMENT_REFUSED : r.err;
+}
