@@ -1,0 +1,128 @@
+#include <string.h>
+
+#include "api/config_read.h"
+
+/* ---- networks ---- */
+
+static void built_in_tokens(struct net *n, struct conf_memory *m)
+{
+    while (token_built_in(n->chain_id, n->token_count))
+        n->token_count++;
+    n->tokens = conf_new(m, n->token_count * sizeof *n->tokens);
+    for (size_t i = 0; i < n->token_count; i++)
+        n->tokens[i] = *token_built_in(n->chain_id, i);
+}
+
+static bool resolve_net(struct net *n, size_t at, struct conf_memory *m, struct config_why *why)
+{
+    if (!network_id_read(n->id, &n->chain_id))
+        return conf_fail(why, "networks[%zu].id: must be a CAIP-2 id such as eip155:8453", at);
+    const struct network *known = network_by_chain(n->chain_id);
+    n->v1_name = known ? known->v1_name : NULL;
+    if (n->token_count == 0)
+        built_in_tokens(n, m);
+    if (n->token_count == 0)
+        return conf_fail(why, "networks[%zu].tokens: is missing, and no token of %s is built in", at, n->id);
+    for (size_t i = 0; i < n->token_count; i++) {
+        n->tokens[i].chain_id = n->chain_id;
+        token_domain(&n->tokens[i]);
+    }
+    return true;
+}
+
+/* ---- prices ---- */
+
+static const struct net *find_net(const struct config *c, const char *id)
+{
+    for (size_t i = 0; i < c->net_count; i++) {
+        if (strcmp(c->nets[i].id, id) == 0)
+            return &c->nets[i];
+    }
+    return NULL;
+}
+
+static const struct token *find_token(const struct net *n, const char *name)
+{
+    struct address a;
+    const bool by_address = address_read(name, strlen(name), &a);
+    for (size_t i = 0; i < n->token_count; i++) {
+        const struct token *t = &n->tokens[i];
+        if (by_address ? address_eq(&t->address, &a) : strcmp(t->symbol, name) == 0)
+            return t;
+    }
+    return NULL;
+}
+
+static bool resolve_price(const struct config *c, const struct price_text *from, const char *at, struct price *ret,
+                          struct config_why *why)
+{
+    const struct net *net = find_net(c, from->network);
+    if (!net)
+        return conf_fail(why, "%s.network: %s is not among networks", at, from->network);
+    const struct token *token = find_token(net, from->token);
+    if (!token) {
+        BUF known = { 0 };
+        for (size_t i = 0; i < net->token_count; i++)
+            buf_printf(&known, "%s%s", i ? ", " : "", net->tokens[i].symbol);
+        return conf_fail(why, "%s.token: %s has no token %s; it has %s", at, net->id, from->token, known.p);
+    }
+    const bool own_payee = !address_eq(&from->pay_to, &(struct address){ { 0 } });
+    *ret = (struct price){ net, token, from->amount, own_payee ? from->pay_to : net->pay_to };
+    return true;
+}
+
+static bool resolve_tool(const struct config *c, const struct tool_text *from, size_t at, struct tool *ret,
+                         struct conf_memory *m, struct config_why *why)
+{
+    *ret = from->tool;
+    ret->price_count = from->price_count;
+    ret->prices = conf_new(m, from->price_count * sizeof *ret->prices);
+    for (size_t i = 0; i < from->price_count; i++) {
+        OWNED char *path = str_format("tools[%zu].prices[%zu]", at, i);
+        if (!resolve_price(c, &from->prices[i], path, &ret->prices[i], why))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the state directory ---- */
+
+/* What is relative is relative to the file, wherever the program was started. */
+static bool resolve_state_dir(struct config *c, struct conf_memory *m, struct config_why *why)
+{
+    if (!c->state_dir)
+        return c->database || conf_fail(why, "state_dir: is missing; without a database it holds the embedded one");
+    if (*c->state_dir == '/')
+        return true;
+    OWNED char *file = realpath(c->path, NULL);
+    if (!file)
+        return conf_fail(why, "state_dir: the directory of %s cannot be resolved", c->path);
+    const size_t room = strlen(file) + strlen(c->state_dir) + 1;
+    char *full = conf_new(m, room);
+    const size_t dir_n = (size_t)(strrchr(file, '/') + 1 - file);
+    memcpy(full, file, dir_n);
+    memcpy(full + dir_n, c->state_dir, strlen(c->state_dir));
+    c->state_dir = full;
+    return true;
+}
+
+bool conf_resolve(struct config_text *t, const char *path, struct conf_memory *m, struct config_why *why)
+{
+    struct config *c = &t->config;
+    char *kept = conf_new(m, strlen(path) + 1);
+    memcpy(kept, path, strlen(path));
+    c->path = kept;
+    if (!resolve_state_dir(c, m, why))
+        return false;
+    for (size_t i = 0; i < c->net_count; i++) {
+        if (!resolve_net(&c->nets[i], i, m, why))
+            return false;
+    }
+    c->tools = conf_new(m, t->tool_count * sizeof *c->tools);
+    c->tool_count = t->tool_count;
+    for (size_t i = 0; i < c->tool_count; i++) {
+        if (!resolve_tool(c, &t->tools[i], i, &c->tools[i], m, why))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,31 @@
+/* payonce doctor: the configuration against the world. One line a check: fine, worth a look, or broken and
+ * what to do. */
+#ifndef API_DOCTOR_H
+#define API_DOCTOR_H
+
+#include "api/config.h"
+#include "base/json.h"
+
+enum finding { FINDING_OK, FINDING_WARN, FINDING_FAIL };
+
+struct doctor {
+    const struct config *c;
+    struct loop *loop;
+    struct fetcher *fetcher;
+    json_t *lines;                   /* --json: collected here; NULL: printed as they come */
+    bool failed;
+    bool has_relayer;
+    struct address relayer;
+};
+void doctor_say(struct doctor *d, enum finding f, const char *what, const char *fmt, ...) PRINTF(4, 5);
+
+void doctor_keys(struct doctor *d);                      /* also finds the relayer's address */
+void doctor_database(struct doctor *d);
+void doctor_chain(struct doctor *d, const struct net *n);
+void doctor_token(struct doctor *d, struct rpc *r, const struct token *t, const char *at);
+void doctor_http(struct doctor *d);                      /* our addresses and the upstreams */
+
+/* One eth_call of a function without arguments at the latest block. False: no answer. */
+bool doctor_ask(struct rpc *r, const struct address *to, const char *selector, struct buf *ret) MUST_CHECK;
+
+#endif

@@ -1,0 +1,171 @@
+#include "api/gate.h"
+
+#include <string.h>
+
+#include "api/route.h"
+#include "base/clock.h"
+
+enum { FIND_MS = 5000 };
+
+struct call *gate_call(struct request *rq)
+{
+    return request_memory(rq, sizeof(struct call));
+}
+
+/* ---- identity: what is known of this payment ---- */
+
+static struct step store_down(struct request *rq)
+{
+    return gate_problem(rq, ERR_STORE_UNAVAILABLE, NULL);
+}
+
+/* New, or free to run again: the terms and the chain are asked. Otherwise the order itself answers; an authorization that it
+ * does not know is stored first, because anybody who saw it can submit it. */
+static struct step decide(struct request *rq)
+{
+    struct call *c = gate_call(rq);
+    switch (c->verdict) {
+    case VERDICT_NEW:
+        if (c->reason != REASON_NONE)
+            return gate_challenge(rq, c->reason);
+        return gate_verify(rq);
+    case VERDICT_AGAIN:
+    case VERDICT_RESEND:
+        return gate_verify(rq);
+    case VERDICT_ACCEPTED:
+    case VERDICT_RESENT:
+    case VERDICT_REPLAY:
+    case VERDICT_NOT_PROVEN:
+    case VERDICT_GONE:
+    case VERDICT_IN_FLIGHT:
+    case VERDICT_IN_REVIEW:
+    case VERDICT_WORK_FAILED_PAID:
+    case VERDICT_PAY_AGAIN:
+    case VERDICT_CONFLICT_PAYER:
+    case VERDICT_CONFLICT_REQUEST:
+        break;
+    }
+    bool conflict = c->verdict == VERDICT_CONFLICT_PAYER || c->verdict == VERDICT_CONFLICT_REQUEST;
+    if (c->fresh && !conflict && x402_check(&c->payment, c->terms, clock_wall_s(), c->need_s) == REASON_NONE)
+        return gate_accept(rq);
+    return gate_say(rq);
+}
+
+static void have_found(void *arg, enum db_rc rc, const struct order_found *found)
+{
+    struct call *c = gate_call(arg);
+    c->verdict = found->verdict;
+    c->order = found->order;
+    c->fresh = found->fresh;
+    request_go(arg, rc == DB_OK ? decide : store_down);
+}
+
+struct step gate_find(struct request *rq)
+{
+    struct call *c = gate_call(rq);
+    orders_find(c->g->db, &c->payment, &c->request, c->need_s, clock_mono_ms() + FIND_MS, have_found, rq);
+    return request_wait(rq);
+}
+
+/* ---- the payment header ---- */
+
+/* Idempotency-Key is the payment id of clients whose payments cannot carry one; both at once must agree. */
+static enum err read_payment_id(struct request *rq, struct payment *p)
+{
+    struct slice key;
+    size_t n = request_header(rq, "Idempotency-Key", &key);
+    if (n == 0)
+        return ERR_NONE;
+    if (n > 1 || !payment_id_ok(key))
+        return ERR_PAYMENT_ID_FORM;
+    if (p->payment_id[0] && !slice_is(key, p->payment_id))
+        return ERR_PAYMENT_ID_DIFFERS;
+    memcpy(p->payment_id, key.p, key.n);
+    p->payment_id[key.n] = 0;
+    return ERR_NONE;
+}
+
+static struct step read_payment(struct request *rq, struct slice header, int version)
+{
+    struct call *c = gate_call(rq);
+    struct x402_in in = { c->terms, &c->g->quote_key, &c->request, clock_wall_s() };
+    const char *detail = NULL;
+    enum err e = x402_payment(&in, header, version, &c->payment, &c->reason, &detail);
+    if (e == ERR_PAYMENT_REFUSED && c->reason != REASON_QUOTE_EXPIRED)
+        return gate_challenge(rq, c->reason);
+    if (e == ERR_NONE || e == ERR_PAYMENT_REFUSED)
+        e = read_payment_id(rq, &c->payment);
+    if (e != ERR_NONE)
+        return gate_problem(rq, e, detail);
+    c->seat = gateway_seat(c->g, c->payment.price.net);
+    c->need_s = terms_settle_s(c->payment.price.net) + 2;
+    return gate_find(rq);
+}
+
+/* What the payment is for: method, raw target and body. */
+static struct hash32 request_digest(const struct request *rq)
+{
+    struct slice target = request_target(rq), body = request_body(rq);
+    struct hash32 body_digest = sha256(body.p, body.n);
+    BUF b = { 0 };
+    buf_printf(&b, "%s\n", request_method(rq));
+    buf_add(&b, target.p, target.n);
+    buf_add(&b, "\n", 1);
+    buf_add(&b, body_digest.b, sizeof body_digest.b);
+    return sha256(b.p, b.n);
+}
+
+static void ended(struct request *rq, bool delivered)
+{
+    struct call *c = gate_call(rq);
+    if (delivered && c->told)
+        outcome_delivered(c->g, &c->order);
+    if (c->has_work)
+        work_done(&c->work);
+}
+
+static struct step priced(struct request *rq, struct gateway *g, const struct tool *tool)
+{
+    struct call *c = gate_call(rq);
+    struct slice v2, v1, key;
+    size_t i = (size_t)(tool - g->config->tools);
+    *c = (struct call){ .g = g, .tool = tool, .terms = &g->terms[i], .challenge = g->challenges[i] };
+    c->give_up_ms = clock_mono_ms() + g->config->wait_ms;
+    c->request = request_digest(rq);
+    request_on_end(rq, ended);
+    size_t n2 = request_header(rq, "PAYMENT-SIGNATURE", &v2), n1 = request_header(rq, "X-PAYMENT", &v1);
+    if (n1 + n2 > 1)
+        return gate_problem(rq, ERR_PAYMENT_HEADERS, NULL);
+    if (n1 + n2 == 1)
+        return read_payment(rq, n2 ? v2 : v1, n2 ? 2 : 1);
+    if (request_header(rq, "Idempotency-Key", &key) > 0 && !payment_id_ok(key))
+        return gate_problem(rq, ERR_PAYMENT_ID_FORM, NULL);
+    return gate_challenge(rq, REASON_REQUIRED);
+}
+
+/* ---- routes ---- */
+
+size_t gate_body_limit(const struct request *rq)
+{
+    const struct gateway *g = request_app(rq);
+    BUF allow = { 0 };
+    const struct tool *tool = route_find(g->config, request_method(rq), request_path(rq), &allow);
+    return tool ? tool->max_body : 4096;
+}
+
+struct step gate_begin(struct request *rq)
+{
+    struct gateway *g = request_app(rq);
+    BUF allow = { 0 };
+    if (lookup_is_ours(request_path(rq)))
+        return lookup_begin(rq, request_path(rq));
+    const struct tool *tool = route_find(g->config, request_method(rq), request_path(rq), &allow);
+    if (tool && tool->price_count == 0)
+        return gate_free(rq, g, tool);
+    if (tool)
+        return priced(rq, g, tool);
+    struct reply *r = reply_problem(rq, allow.n ? ERR_METHOD_NOT_ALLOWED : ERR_NOT_FOUND, NULL, NULL);
+    if (allow.n)
+        reply_header(r, "Allow", allow.p);
+    return request_reply(rq, r);
+}

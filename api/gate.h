@@ -1,0 +1,53 @@
+/* One paid call, from its payment header to its answer: what its phases keep, and the phases that name each other.
+ *
+ *   gate.c         route, payment header, who is it                  -> challenge, or look it up
+ *   gate_verify.c  our terms, then the chain, then accept            -> refused, or run the work
+ *   gate_work.c    the upstream, then finish, then wait for proof    -> the answer
+ *   gate_reply.c   every reply that is not the answer itself, and the answer of an order that is known */
+#ifndef API_GATE_H
+#define API_GATE_H
+
+#include "api/gateway.h"
+
+struct call {
+    struct gateway *g;
+    const struct tool *tool;
+    const struct terms *terms;
+    const struct challenge *challenge;
+    struct hash32 request;           /* digest over method, raw target and body */
+    int64_t give_up_ms;              /* then a waiting request is told 409 */
+
+    struct payment payment;
+    enum reason reason;              /* set with a quote that is too old: it matters for a new payment only */
+    struct seat *seat;
+    int need_s;
+    bool has_code;
+
+    enum verdict verdict;            /* the newest one, for order, once found or accepted */
+    bool fresh;                      /* the authorization itself is not stored */
+    struct order_id order, receipt;
+    int epoch;
+    bool has_work;
+    struct work work;
+    struct outcome outcome;
+    bool told;                       /* the answer is being delivered: note it when the last byte is out */
+};
+
+struct call *gate_call(struct request *rq);
+
+phase gate_find;                     /* identity first: what is known of this payment */
+phase gate_verify;                   /* new, or free to run again: terms, then the chain */
+phase gate_accept;                   /* durable before act */
+phase gate_work;
+phase gate_wait;                     /* parked until the proof */
+phase gate_replay;                   /* the stored answer of call->order */
+
+struct step gate_free(struct request *rq, struct gateway *g, const struct tool *tool) MUST_CHECK; /* a route without a price */
+struct step gate_challenge(struct request *rq, enum reason why) MUST_CHECK;
+struct step gate_say(struct request *rq) MUST_CHECK;                     /* call->verdict, when it only needs saying */
+struct step gate_in_flight(struct request *rq) MUST_CHECK;               /* 409 from call->outcome */
+struct step gate_problem(struct request *rq, enum err e, const char *detail) MUST_CHECK;
+/* The headers of a delivered answer: settlement, receipt, charged, caching. */
+struct reply *gate_answer(struct request *rq, int status, const json_t *headers, bool charged, bool replayed) MUST_CHECK;
+
+#endif

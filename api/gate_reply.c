@@ -1,0 +1,226 @@
+/* What a paid call is told when the answer is not simply the answer. A 402 leaves from one place, gate_challenge. */
+#include <string.h>
+
+#include "api/gate.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+
+enum { READ_MS = 5000 };
+
+static void no_store(struct reply *r)
+{
+    reply_header(r, "Cache-Control", "private, no-store");
+    reply_header(r, "Vary", "PAYMENT-SIGNATURE, X-PAYMENT, Idempotency-Key");
+}
+
+/* The problem's members and x402 v1's in one body; the header serves v2. */
+struct step gate_challenge(struct request *rq, enum reason why)
+{
+    struct call *c = gate_call(rq);
+    struct challenge_for f = { &c->g->quote_key, &c->request, request_target(rq), clock_wall_s() + c->g->config->quote_ttl_s, why };
+    const struct err_info *e = err_info(why == REASON_REQUIRED ? ERR_PAYMENT_REQUIRED : ERR_PAYMENT_REFUSED);
+    BUF header = { 0 }, body = { 0 }, v1 = { 0 };
+    challenge_write(c->challenge, &f, &header, &v1);
+    buf_printf(&body, "{\"type\":\"%s/guide#%s\",\"title\":\"%s\",\"status\":%d,\"detail\":\"%s\",\"code\":\"%s\",\"retry\":\"%s\",\"money\":"
+               "\"%s\"", c->g->config->public_url, e->code, e->title, e->http, reason_text(why), e->code, e->retry, e->money);
+    if (why != REASON_REQUIRED)
+        buf_printf(&body, ",\"reason\":\"%s\"", reason_code(why, 2));
+    if (v1.n)
+        buf_printf(&body, ",%s", v1.p);
+    buf_puts(&body, "}");
+    c->g->counts[why == REASON_REQUIRED ? COUNT_CHALLENGED : COUNT_REFUSED]++;
+    struct reply *r = reply_new(402);
+    reply_header(r, "PAYMENT-REQUIRED", header.p);
+    no_store(r);
+    reply_body_take(r, "application/problem+json", &body);
+    return request_reply(rq, r);
+}
+
+struct step gate_problem(struct request *rq, enum err e, const char *detail)
+{
+    struct call *c = gate_call(rq);
+    int http = err_info(e)->http;
+    c->g->counts[http == 503 ? COUNT_UNAVAILABLE : http == 400 ? COUNT_MALFORMED : COUNT_REFUSED]++;
+    struct reply *r = reply_problem(rq, e, detail, http == 503 ? json_pack("{s:i}", "retry_after", 2) : NULL);
+    no_store(r);
+    return request_reply(rq, r);
+}
+
+/* ---- an order that is known ---- */
+
+static json_t *order_members(const struct call *c)
+{
+    return json_pack("{s:s, s:o}", "order_id", order_id_text(&c->order).s, "poll",
+                     json_sprintf("%s/orders/%s", c->g->config->public_url, order_id_text(&c->order).s));
+}
+
+/* The x402 header beside our own body: settlement_pending with the hash, where there is one. */
+static void pending_header(struct reply *r, const struct call *c)
+{
+    BUF value = { 0 };
+    x402_response(c->payment.version, c->seat->net, &c->payment.auth.from, c->outcome.has_hash ? &c->outcome.last_hash : NULL,
+                  "settlement_pending", NULL, &value);
+    reply_header(r, c->payment.version == 1 ? "X-PAYMENT-RESPONSE" : "PAYMENT-RESPONSE", value.p);
+}
+
+struct step gate_in_flight(struct request *rq)
+{
+    struct call *c = gate_call(rq);
+    int64_t dead = c->outcome.known ? c->outcome.dead_after : (int64_t)amount_u64_cap(c->payment.auth.valid_before);
+    json_t *more = order_members(c);
+    json_object_set_new(more, "retry_after", json_integer(5));
+    json_object_set_new(more, "final", json_false());
+    json_object_set_new(more, "known_by", json_string(time_iso(terms_known_by(c->seat->net, dead)).s));
+    c->g->counts[COUNT_IN_FLIGHT]++;
+    struct reply *r = reply_problem(rq, ERR_PAYMENT_IN_FLIGHT, NULL, more);
+    no_store(r);
+    pending_header(r, c);
+    return request_reply(rq, r);
+}
+
+static struct step conflict(struct request *rq, const char *reason)
+{
+    struct call *c = gate_call(rq);
+    c->g->counts[COUNT_CONFLICT]++;
+    log_warn("gateway.conflict", "reason=%s tool=%s payer=%s request=%s", reason, c->tool->name,
+             address_lower(&c->payment.auth.from).s, request_id(rq));
+    struct reply *r = reply_problem(rq, ERR_PAYMENT_CONFLICT, NULL, json_pack("{s:s}", "reason", reason));
+    no_store(r);
+    return request_reply(rq, r);
+}
+
+static struct step told_of(struct request *rq, enum err e)
+{
+    struct call *c = gate_call(rq);
+    json_t *more = order_members(c);
+    if (e == ERR_IN_REVIEW)
+        json_object_set_new(more, "retry_after", json_integer(60));
+    struct reply *r = reply_problem(rq, e, NULL, more);
+    no_store(r);
+    reply_header(r, "Payonce-Charged", err_info(e)->http == 409 ? "false" : "true");
+    return request_reply(rq, r);
+}
+
+/* Undecided: parked until something happens to the order, then asked anew. */
+static struct step wait_in_flight(struct request *rq)
+{
+    struct call *c = gate_call(rq);
+    if (clock_mono_ms() >= c->give_up_ms || server_draining(c->g->server))
+        return outcome_read(rq, &c->order, &c->outcome, gate_in_flight);
+    struct topic t;
+    int64_t until = clock_mono_ms() + 1000;
+    memcpy(t.b, c->order.b, sizeof t.b);
+    return request_park(rq, t, until < c->give_up_ms ? until : c->give_up_ms, gate_find);
+}
+
+struct step gate_say(struct request *rq)
+{
+    switch (gate_call(rq)->verdict) {
+    case VERDICT_REPLAY:
+        return gate_replay(rq);
+    case VERDICT_PAY_AGAIN:
+        return gate_challenge(rq, REASON_EXPIRED);
+    case VERDICT_CONFLICT_PAYER:
+        return conflict(rq, "payer");
+    case VERDICT_CONFLICT_REQUEST:
+        return conflict(rq, "request");
+    case VERDICT_NOT_PROVEN:
+        return told_of(rq, ERR_ANSWER_NOT_PROVEN);
+    case VERDICT_GONE:
+        return told_of(rq, ERR_ANSWER_GONE);
+    case VERDICT_IN_REVIEW:
+        return told_of(rq, ERR_IN_REVIEW);
+    case VERDICT_WORK_FAILED_PAID:
+        return told_of(rq, ERR_WORK_FAILED_PAID);
+    case VERDICT_IN_FLIGHT:
+    case VERDICT_NEW:                            /* these moved on under us: undecided is the honest word */
+    case VERDICT_ACCEPTED:
+    case VERDICT_RESENT:
+    case VERDICT_AGAIN:
+    case VERDICT_RESEND:
+        return wait_in_flight(rq);
+    }
+    return gate_problem(rq, ERR_INTERNAL, NULL);
+}
+
+/* ---- the answer ---- */
+
+struct reply *gate_answer(struct request *rq, int status, const json_t *headers, bool charged, bool replayed)
+{
+    struct call *c = gate_call(rq);
+    struct reply *r = reply_new(status);
+    size_t i;
+    json_t *h;
+    json_array_foreach(headers, i, h)
+        if (strcasecmp(json_string_value(json_array_get(h, 0)), "cache-control") != 0)
+            reply_header(r, json_string_value(json_array_get(h, 0)), json_string_value(json_array_get(h, 1)));
+    no_store(r);
+    reply_header(r, "Payonce-Order", order_id_text(&c->order).s);
+    reply_header(r, "Payonce-Charged", charged ? "true" : "false");
+    if (!charged && !replayed)
+        return r;
+    OWNED char *receipt = str_format("%s/receipts/%s", c->g->config->public_url, receipt_id_text(&c->receipt).s);
+    json_t *extra = json_pack("{s:s, s:b}", "receipt", receipt, "replayed", replayed);
+    BUF value = { 0 };
+    x402_response(c->payment.version, c->seat->net, &c->payment.auth.from, &c->outcome.tx, NULL, extra, &value);
+    reply_header(r, c->payment.version == 1 ? "X-PAYMENT-RESPONSE" : "PAYMENT-RESPONSE", value.p);
+    reply_header(r, "Payonce-Receipt", receipt);
+    if (replayed)
+        reply_header(r, "Payonce-Replayed", "true");
+    return r;
+}
+
+static struct step store_down(struct request *rq)
+{
+    return gate_problem(rq, ERR_STORE_UNAVAILABLE, NULL);
+}
+
+static struct step gone(struct request *rq)
+{
+    return told_of(rq, ERR_ANSWER_GONE);
+}
+
+static struct step replay(struct request *rq)
+{
+    struct call *c = gate_call(rq);
+    struct reply *r = gate_answer(rq, c->work.status, c->work.headers, false, true);
+    c->g->counts[COUNT_REPLAYED]++;
+    reply_body_take(r, NULL, &c->work.body);
+    c->told = true;
+    return request_reply(rq, r);
+}
+
+static void have_answer(void *arg, enum db_rc rc, const struct db_rows *rows)
+{
+    struct call *c = gate_call(arg);
+    if (rc != DB_OK || db_count(rows) == 0) {
+        request_go(arg, rc != DB_OK ? store_down : gone);
+        return;
+    }
+    struct slice headers = row_text(rows, 0, "headers"), body = row_bytes(rows, 0, "body");
+    struct json_why why;
+    c->has_work = true;
+    c->work = (struct work){ .end = WORK_DONE, .status = (int)row_int(rows, 0, "status") };
+    c->work.headers = json_read(headers.p, headers.n, &why);
+    buf_add(&c->work.body, body.p, body.n);
+    request_go(arg, replay);
+}
+
+static struct step fetch_answer(struct request *rq)
+{
+    struct call *c = gate_call(rq);
+    DB_ARGS a = { 0 };
+    if (!c->outcome.known)
+        return store_down(rq);
+    c->receipt = c->outcome.receipt;
+    arg_bytes(&a, c->order.b, 16);
+    db_call(c->g->db, "answer_by_order", &a, clock_mono_ms() + READ_MS, have_answer, rq);
+    return request_wait(rq);
+}
+
+struct step gate_replay(struct request *rq)
+{
+    struct call *c = gate_call(rq);
+    return outcome_read(rq, &c->order, &c->outcome, fetch_answer);
+}

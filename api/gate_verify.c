@@ -1,0 +1,160 @@
+/* A payment that may be taken: our terms, then one block of the chain, then the commit that takes it. */
+#include <string.h>
+
+#include "api/gate.h"
+#include "base/clock.h"
+#include "base/failpoint.h"
+
+enum { ACCEPT_MS = 10000, SPENT_BLOCKS = 9000 };
+
+static struct step chain_down(struct request *rq)
+{
+    return gate_problem(rq, ERR_CHAIN_UNAVAILABLE, NULL);
+}
+
+static struct step store_down(struct request *rq)
+{
+    return gate_problem(rq, ERR_STORE_UNAVAILABLE, NULL);
+}
+
+static struct step refuse(struct request *rq)
+{
+    return gate_challenge(rq, gate_call(rq)->reason);
+}
+
+/* ---- a used nonce that we have no row for: what did it do? ---- */
+
+static struct step spent_here(struct request *rq)
+{
+    return gate_problem(rq, ERR_AUTHORIZATION_SPENT, NULL);
+}
+
+/* Cancelled or paid to somebody else: nothing of it is ours, a new payment is right. Paid to us: it was used outside of this
+ * service (or before a restore); never 402, since money moved. No log: nobody knows. */
+static void have_receipt(void *arg, const struct rpc_answer *a, size_t n)
+{
+    struct call *c = gate_call(arg);
+    const struct authorization *auth = &c->payment.auth;
+    struct receipt receipt = { 0 };
+    struct auth_event e;
+    bool ok = n == 1 && a->rc == RPC_OK && receipt_read(a->result, &receipt) && receipt.found &&
+              receipt_find(&receipt, &c->payment.price.token->address, &auth->from, &auth->nonce, &e);
+    receipt_done(&receipt);
+    if (!ok)
+        request_go(arg, chain_down);
+    else if (e.kind == AUTH_EVENT_TRANSFER && address_eq(&e.to, &c->payment.price.pay_to))
+        request_go(arg, spent_here);
+    else
+        request_go(arg, refuse);
+}
+
+static void have_logs(void *arg, const struct rpc_answer *a, size_t n)
+{
+    struct call *c = gate_call(arg);
+    struct hash32 tx;
+    (void)n;
+    if (a->rc != RPC_OK || !rpc_read_hash(json_object_get(json_array_get(a->result, 0), "transactionHash"), &tx)) {
+        request_go(arg, chain_down);
+        return;
+    }
+    struct rpc_item item = { "eth_getTransactionReceipt", json_pack("[s]", hash_text(&tx).s) };
+    rpc_start(c->seat->rpc, &item, 1, have_receipt, arg);
+}
+
+static void find_spent(struct request *rq, struct call *c, uint64_t head)
+{
+    const struct authorization *a = &c->payment.auth;
+    uint64_t from = head > SPENT_BLOCKS ? head - SPENT_BLOCKS : 0;
+    struct rpc_item item = { "eth_getLogs", logs_of_nonce(&c->payment.price.token->address, &a->from, &a->nonce, from, head) };
+    c->reason = REASON_NONCE_USED;
+    rpc_start(c->seat->rpc, &item, 1, have_logs, rq);
+}
+
+/* ---- terms, chain ---- */
+
+static void have_facts(void *arg, const struct auth_facts *f)
+{
+    struct call *c = gate_call(arg);
+    if (!f->known) {
+        request_go(arg, chain_down);
+        return;
+    }
+    c->has_code = f->has_code;
+    c->reason = x402_judge(&c->payment, f);
+    if (c->reason == REASON_NONE)                /* a chain whose clock runs ahead of ours decides by its own */
+        c->reason = x402_check(&c->payment, c->terms, clock_wall_s() > (int64_t)f->block_time ? clock_wall_s()
+                                                                                              : (int64_t)f->block_time, c->need_s);
+    if (c->reason == REASON_NONCE_USED)
+        find_spent(arg, c, f->block);
+    else
+        request_go(arg, c->reason == REASON_NONE ? gate_accept : refuse);
+}
+
+struct step gate_verify(struct request *rq)
+{
+    struct call *c = gate_call(rq);
+    c->reason = x402_check(&c->payment, c->terms, clock_wall_s(), c->need_s);
+    if (c->reason != REASON_NONE)
+        return refuse(rq);
+    if (!c->seat->pinned)
+        return chain_down(rq);
+    checker_start(c->seat->checker, c->payment.price.token, &c->payment.auth, have_facts, rq);
+    return request_wait(rq);
+}
+
+/* ---- durable before act ---- */
+
+static struct step accepted(struct request *rq)
+{
+    struct call *c = gate_call(rq);
+    FAILPOINT("gateway-after-accept");
+    switch (c->verdict) {
+    case VERDICT_ACCEPTED:
+        return gate_work(rq);
+    case VERDICT_RESENT:
+        return gate_wait(rq);
+    case VERDICT_NEW:
+    case VERDICT_AGAIN:
+    case VERDICT_RESEND:
+    case VERDICT_REPLAY:
+    case VERDICT_NOT_PROVEN:
+    case VERDICT_GONE:
+    case VERDICT_IN_FLIGHT:
+    case VERDICT_IN_REVIEW:
+    case VERDICT_WORK_FAILED_PAID:
+    case VERDICT_PAY_AGAIN:
+    case VERDICT_CONFLICT_PAYER:
+    case VERDICT_CONFLICT_REQUEST:
+        break;
+    }
+    return gate_say(rq);
+}
+
+static void have_accepted(void *arg, enum db_rc rc, const struct order_accepted *a)
+{
+    struct call *c = gate_call(arg);
+    c->verdict = a->verdict;
+    c->order = a->order;
+    c->receipt = a->receipt;
+    c->epoch = a->epoch;
+    request_go(arg, rc == DB_OK ? accepted : store_down);
+}
+
+struct step gate_accept(struct request *rq)
+{
+    struct call *c = gate_call(rq);
+    struct order_call call = {
+        .tool = c->tool->name,
+        .side_effect = side_effect_name(c->tool->side_effect),
+        .method = request_method(rq),
+        .target = request_target(rq),
+        .request = c->request,
+        .cacheable = c->tool->cacheable,
+        .idempotent = c->tool->upstream_idempotent,
+    };
+    int lease_s = (int)(c->tool->timeout_ms / 1000) + 90;
+    FAILPOINT("gateway-before-accept");
+    orders_accept(c->g->db, &c->g->instance, lease_s, &c->payment, c->has_code, &call, c->need_s, clock_mono_ms() + ACCEPT_MS,
+                  have_accepted, rq);
+    return request_wait(rq);
+}

@@ -1,0 +1,213 @@
+/* The gateway process: it makes what its requests share, runs the loop, and drains when told to stop. It holds no key that
+ * can move money. */
+#include "api/gateway.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/roles.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "settle/pin.h"
+
+enum { BEAT_MS = 3000, BEAT_TTL_S = 15, PIN_AGAIN_MS = 2000, DRAIN_MS = 25000, ADMIN_BODY = 65536, POOL = 32768 };
+
+struct seat *gateway_seat(const struct gateway *g, const struct net *n)
+{
+    return &g->seats[n - g->config->nets];
+}
+
+/* ---- is this the chain that the database knows? ---- */
+
+static void pin_again(void *arg);
+
+static void pinned(void *arg, enum pin result, const char *why)
+{
+    struct seat *s = arg;
+    switch (result) {
+    case PIN_OK:
+        s->pinned = true;
+        log_info("gateway.chain", "network=%s chain=ok", s->net->id);
+        return;
+    case PIN_UNAVAILABLE:
+        log_warn("gateway.chain_unavailable", "network=%s why=%s", s->net->id, why);
+        timer_set(s->gateway->loop, &s->retry, clock_mono_ms() + PIN_AGAIN_MS, pin_again, s);
+        return;
+    case PIN_REPLACED:
+        log_error("gateway.chain_replaced", "network=%s why=%s", s->net->id, why);
+        s->gateway->failed = true;
+        loop_stop(s->gateway->loop);
+        return;
+    }
+}
+
+static void pin_again(void *arg)
+{
+    struct seat *s = arg;
+    pin_start(s->gateway->db, s->rpc, s->net, pinned, s);
+}
+
+/* ---- leases live while we do ---- */
+
+static void beaten(void *arg, enum db_rc rc, const struct db_rows *rows)
+{
+    (void)arg, (void)rows;
+    if (rc != DB_OK)
+        log_warn("gateway.no_heartbeat", "hint=the database does not answer; leases run out in %d s", BEAT_TTL_S);
+}
+
+static void beat(void *arg)
+{
+    struct gateway *g = arg;
+    DB_ARGS a = { 0 };
+    arg_bytes(&a, g->instance.b, 16);
+    arg_text(&a, "gateway");
+    arg_int(&a, BEAT_TTL_S);
+    db_call(g->db, "instance_beat", &a, clock_mono_ms() + BEAT_MS, beaten, g);
+    timer_set(g->loop, &g->beat, clock_mono_ms() + BEAT_MS, beat, g);
+}
+
+/* ---- an order changed: whoever waits for it looks again ---- */
+
+static void heard(void *arg, const char *channel, const char *payload)
+{
+    struct gateway *g = arg;
+    struct topic t;
+    (void)channel;
+    if (!payload) {
+        server_wake_all(g->server);
+        return;
+    }
+    for (const char *p = payload; strlen(p) >= 32; p += 33) {
+        char hex[35] = "0x";
+        memcpy(hex + 2, p, 32);
+        if (hex_read(hex, 34, t.b, sizeof t.b))
+            server_wake(g->server, t);
+        if (!p[32])
+            break;
+    }
+}
+
+/* ---- start and stop ---- */
+
+static void make_terms(struct gateway *g)
+{
+    const struct config *c = g->config;
+    g->terms = mem_new(c->tool_count * sizeof *g->terms);
+    g->challenges = mem_new(c->tool_count * sizeof(struct challenge *));
+    for (size_t i = 0; i < c->tool_count; i++) {
+        const struct tool *t = &c->tools[i];
+        g->terms[i] = (struct terms){ t->name, t->prices, t->price_count, t->max_timeout_s };
+        if (t->price_count > 0)
+            g->challenges[i] = challenge_new(&g->terms[i], c->public_url, t->description, t->mime_type);
+    }
+}
+
+static void make_seats(struct gateway *g)
+{
+    const struct config *c = g->config;
+    g->seats = mem_new(c->net_count * sizeof *g->seats);
+    for (size_t i = 0; i < c->net_count; i++) {
+        const struct net *n = &c->nets[i];
+        struct rpc *rpc = rpc_new(g->fetcher, g->loop, n->chain_id, n->rpc, n->rpc_count, n->rpc_timeout_ms);
+        g->seats[i] = (struct seat){ .net = n, .rpc = rpc, .checker = checker_new(g->loop, rpc), .gateway = g };
+        pin_start(g->db, rpc, n, pinned, &g->seats[i]);
+    }
+}
+
+static size_t admin_body_limit(const struct request *rq)
+{
+    (void)rq;
+    return ADMIN_BODY;
+}
+
+static bool make_servers(struct gateway *g, char *why, size_t why_size)
+{
+    const struct config *c = g->config;
+    struct server_options o = {
+        .listen = c->listen,
+        .max_connections = c->max_connections,
+        .idle_ms = c->idle_ms,
+        .pool_bytes = POOL,
+        .trusted_proxies = c->trusted_proxies,
+        .trusted_proxy_count = c->trusted_proxy_count,
+    };
+    struct server_options admin = {
+        .listen = c->admin_listen, .max_connections = 64, .idle_ms = c->idle_ms, .pool_bytes = POOL
+    };
+    struct server_app app = { gate_body_limit, gate_begin, g }, admin_app = { admin_body_limit, admin_begin, g };
+    g->server = server_new(g->loop, &o, &app, why, why_size);
+    if (g->server)
+        g->admin = server_new(g->loop, &admin, &admin_app, why, why_size);
+    return g->server && g->admin;
+}
+
+static void stop(void *arg)
+{
+    loop_stop(((struct gateway *)arg)->loop);
+}
+
+static void take_down(struct gateway *g)
+{
+    DB_ARGS a = { 0 };
+    if (g->server)
+        server_drain(g->server, clock_mono_ms() + DRAIN_MS);
+    timer_clear(g->loop, &g->beat);
+    arg_bytes(&a, g->instance.b, 16);
+    (void)!db_wait(g->db, "instance_end", &a, clock_mono_ms() + 1000, NULL);
+    for (size_t i = 0; i < g->config->net_count; i++) {
+        timer_clear(g->loop, &g->seats[i].retry);
+        checker_free(g->seats[i].checker);
+        rpc_free(g->seats[i].rpc);
+    }
+    for (size_t i = 0; i < g->config->tool_count; i++)
+        challenge_free(g->challenges[i]);
+    if (g->server)
+        server_free(g->server);
+    if (g->admin)
+        server_free(g->admin);
+    db_free(g->db);
+    outcomes_free(g->outcomes);
+    fetcher_free(g->fetcher);
+    loop_free(g->loop);
+    free(g->seats);
+    free(g->terms);
+    free(g->challenges);
+}
+
+int gateway_main(const struct config *c)
+{
+    static const char *const channels[] = { "payonce_order" };
+    struct gateway g = { .config = c };
+    struct config_why why = { "" };
+    const char *key = getenv("PAYONCE_QUOTE_KEY_FILE");
+    OWNED char *conninfo = config_conninfo(c, &why);
+    if (!conninfo) {
+        (void)fprintf(stderr, "payonce gateway: %s\n", why.text);
+        return 1;
+    }
+    if (!key || !quote_key_load(key, &g.quote_key)) {
+        (void)fprintf(stderr, "payonce gateway: PAYONCE_QUOTE_KEY_FILE must name a file of mode 0600 with 64 hex digits\n");
+        return 2;
+    }
+    log_open("gateway", LOG_INFO);
+    bytes_random(&g.instance, sizeof g.instance);
+    g.loop = loop_new();
+    loop_on_stop_signal(g.loop, stop, &g);
+    g.fetcher = fetcher_new(g.loop);
+    g.db = db_open(g.loop, conninfo, "payonce_gateway", c->database_connections);
+    g.outcomes = outcomes_new(&g);
+    make_terms(&g);
+    make_seats(&g);
+    if (make_servers(&g, why.text, sizeof why.text)) {
+        db_listen(g.db, channels, COUNT(channels), heard, &g);
+        beat(&g);
+        log_info("gateway.ready", "listen=%s admin=%s tools=%zu", c->listen, c->admin_listen, c->tool_count);
+        loop_run(g.loop);
+    } else {
+        (void)fprintf(stderr, "payonce gateway: %s\n", why.text);
+        g.failed = true;
+    }
+    take_down(&g);
+    return g.failed ? 1 : 0;
+}

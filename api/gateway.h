@@ -1,0 +1,70 @@
+/* The gateway: what its requests share. Private to the gateway's own files (gate*.c, lookups.c, admin.c, outcomes.c). */
+#ifndef API_GATEWAY_H
+#define API_GATEWAY_H
+
+#include "api/config.h"
+#include "api/server.h"
+#include "api/upstream.h"
+#include "settle/orders.h"
+
+/* One network as this process sees it. No payment on it is taken before its chain was compared with the database's. */
+struct seat {
+    const struct net *net;
+    struct rpc *rpc;
+    struct checker *checker;
+    bool pinned;
+    struct timer retry;
+    struct gateway *gateway;
+};
+
+/* How requests ended, for the metrics page. */
+enum outcome_kind {
+    COUNT_CHALLENGED, COUNT_PAID, COUNT_REPLAYED, COUNT_IN_FLIGHT, COUNT_CONFLICT, COUNT_REFUSED, COUNT_NOT_CHARGED, COUNT_IN_REVIEW,
+    COUNT_UNAVAILABLE, COUNT_MALFORMED, COUNT_KINDS
+};
+
+struct gateway {
+    const struct config *config;
+    struct loop *loop;
+    struct db *db;
+    struct fetcher *fetcher;
+    struct server *server, *admin;
+    struct quote_key quote_key;
+    struct order_id instance;
+    struct seat *seats;              /* one a configured network, in its order */
+    struct terms *terms;             /* one a tool, in its order */
+    struct challenge **challenges;   /* likewise; NULL for a free route */
+    struct outcomes *outcomes;
+    struct timer beat;
+    uint64_t counts[COUNT_KINDS];
+    bool failed;                     /* a chain was replaced: stop with an error */
+};
+
+struct seat *gateway_seat(const struct gateway *g, const struct net *n);
+
+/* The first phase of every request at the public address, and at the admin address. */
+struct step gate_begin(struct request *rq) MUST_CHECK;
+size_t gate_body_limit(const struct request *rq);
+struct step lookup_begin(struct request *rq, struct slice path) MUST_CHECK;
+bool lookup_is_ours(struct slice path);
+struct step admin_begin(struct request *rq) MUST_CHECK;
+
+/* ---- what became of an order: reads of many requests shared in one call ---- */
+
+struct outcome {
+    bool known;                      /* false: the database did not answer */
+    char status[16];                 /* as order_status has it */
+    struct order_id receipt;
+    bool has_tx;                     /* proven by tx */
+    struct hash32 tx;
+    bool has_hash;                   /* broadcast, not proven yet */
+    struct hash32 last_hash;
+    int64_t dead_after, block_time;
+};
+struct outcomes *outcomes_new(struct gateway *g) MUST_CHECK;
+void outcomes_free(struct outcomes *o);
+/* Reads the order (with whoever else asks in this turn), then goes on with `next`; ret is filled before. */
+struct step outcome_read(struct request *rq, const struct order_id *order, struct outcome *ret, phase *next) MUST_CHECK;
+void outcome_delivered(struct gateway *g, const struct order_id *order); /* noted in the database soon */
+
+#endif

@@ -1,0 +1,37 @@
+// The rule that every scenario ends with: no transfer without an order, no paid order without its transfer.
+import assert from 'node:assert/strict';
+
+// The database writes bytes as \x00ff, the chain as 0x00ff.
+const keyOf = ({ tx, logIndex, asset, from, to, amount }) =>
+    [tx, logIndex, asset, from, to, amount].join(' ').replaceAll('\\x', '0x').toLowerCase();
+
+// What the chain says: every Transfer log to the seller, of every token.
+async function onChain(chain, payTo, tokens) {
+    const lists = await Promise.all(tokens.map(async (asset) =>
+        (await chain.allTransfers(asset)).map((log) => ({ ...log, asset }))));
+    return lists.flat().filter((log) => log.to.toLowerCase() === payTo.toLowerCase());
+}
+
+// What the database says: the proofs of its orders.
+async function inBooks(world) {
+    const rows = await world.sql(`SELECT order_id, status, asset, payer, payee, amount::text, tx, log_index
+                                    FROM order_books`);
+    const paid = rows.filter((row) => row.tx !== null);
+    const unproven = rows.filter((row) => row.status === 'paid' && row.tx === null);
+    assert.deepEqual(unproven, [], 'orders are called paid without a transfer');
+    return paid.map((row) => ({
+        tx: row.tx, logIndex: row.log_index, asset: row.asset, from: row.payer, to: row.payee, amount: row.amount,
+    }));
+}
+
+// Compares one to one. What is mined is booked a moment later, so the two get some seconds to agree.
+export async function checkBooks(world, deadlineMs = 20_000) {
+    for (const end = Date.now() + deadlineMs; ; await world.pause(200)) {
+        const chain = (await onChain(world.chain, world.payTo, world.tokens)).map(keyOf).sort();
+        const books = (await inBooks(world)).map(keyOf).sort();
+        if (Date.now() >= end || JSON.stringify(chain) === JSON.stringify(books)) {
+            assert.deepEqual(books, chain, 'the transfers on the chain and the proofs in the books differ');
+            return chain.length;
+        }
+    }
+}

@@ -1,0 +1,372 @@
+// A private world for tests: chain, database, upstream, gateways and settlers of their own, on free ports, in a
+// folder that goes away with them.
+//
+//     test('...', inWorld({ blockTime: 1 }, async (world) => { ... }));
+//
+// ends with the books compared to the chain, the logs searched for a sanitizer's words, and, when anything failed,
+// the logs' ends printed.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync,
+    writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { payTo, relayer } from '../../dev/accounts.mjs';
+import { startChain, stopChain } from '../../dev/chain.mjs';
+import { demoTools, makeConfig } from '../../dev/config.mjs';
+import { iAmRoot, keepSecret, portTaken, secretFile } from '../../dev/place.mjs';
+import { run, sleep, tail, until } from '../../dev/process.mjs';
+import { USDC } from '../../dev/usdc.mjs';
+import { checkBooks } from './books.mjs';
+import { raw, request } from './http.mjs';
+import { root } from './paths.mjs';
+import { authorize, decode, freshAccount, paymentV1, paymentV2 } from './payment.mjs';
+
+export const program = process.env.PAYONCE_PROGRAM ?? join(root, 'build-check/asan/payonce');
+
+// Below the kernel's own range for outgoing connections, so that none of those is in the way.
+let nextPort = 12_000 + 8 * Math.floor(Math.random() * 2_000);
+export async function freePort() {
+    do
+        nextPort = nextPort >= 31_000 ? 12_000 : nextPort + 1;
+    while (await portTaken(nextPort));
+    return nextPort;
+}
+
+const readPrice = (amount) => [{ network: 'eip155:84532', token: 'USDC', amount }];
+
+// Routes of the upstream's that answer as the query string says (dev/upstream.mjs).
+export const testTools = [
+    {
+        name: 'test read', description: 'Reads, or misbehaves', method: 'GET', path: '/test/read', side_effect: 'read',
+        cacheable: false, mime_type: 'application/json', prices: readPrice('1000'),
+    },
+    {
+        name: 'test cacheable', description: 'Reads what may be kept', method: 'GET', path: '/test/cacheable',
+        side_effect: 'read', cacheable: true, mime_type: 'application/json', prices: readPrice('1000'),
+    },
+    {
+        name: 'test write', description: 'Writes, or misbehaves', method: 'POST', path: '/test/write',
+        side_effect: 'write', cacheable: false, mime_type: 'application/json', prices: readPrice('1000'),
+    },
+];
+
+export class World {
+    #children = new Map();
+    #starts = new Map();
+    logs = [];
+    pause = sleep;
+    payTo = payTo;
+    tokens = [USDC];
+
+    constructor(options) {
+        const tools = [...demoTools, ...testTools];
+        this.options = { blockTime: 1, tools, extra: {}, network: {}, env: {}, ...options };
+        this.dir = mkdtempSync(join(tmpdir(), 'payonce-'));
+        chmodSync(this.dir, iAmRoot ? 0o711 : 0o700);
+        this.stateDir = join(this.dir, 'state');
+        mkdirSync(this.stateDir, { mode: iAmRoot ? 0o711 : 0o700 });
+        process.on('exit', this.#killAll);
+    }
+
+    #killAll = () => {
+        for (const pid of [...[...this.#children.values()].map((child) => child.pid), this.chain?.pid, this.postgres])
+            try {
+                if (pid)
+                    process.kill(pid, 'SIGKILL');
+            } catch {
+                // it is gone
+            }
+    };
+
+    // ---- the parts ----
+
+    async start() {
+        this.ports = {};
+        for (const name of ['gateway', 'admin', 'upstream', 'node'])
+            this.ports[name] = await freePort();
+        this.rpcUrl = `http://127.0.0.1:${this.ports.node}`;
+        this.gateway = `http://127.0.0.1:${this.ports.gateway}`;
+        this.upstream = `http://127.0.0.1:${this.ports.upstream}`;
+        this.env = {
+            PAYONCE_RELAYER_KEY_FILE: secretFile(join(this.dir, 'relayer'), relayer.key),
+            PAYONCE_QUOTE_KEY_FILE: keepSecret(join(this.dir, 'quote')),
+            ASAN_OPTIONS: 'exitcode=99',
+            UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1:exitcode=99',
+        };
+        this.chain = await this.startNode();
+        await this.options.beforeConfig?.(this);
+        this.config = this.writeConfig('payonce', this.ports);
+        await this.startDatabase();
+        await this.#expectOk(['migrate']);
+        await this.startUpstream();
+        for (const role of this.options.roles ?? ['settler', 'gateway'])
+            await this.startRole(role, { env: this.options.env[role] });
+        return this;
+    }
+
+    async startUpstream() {
+        const args = ['--port', this.ports.upstream, '--dir', join(this.dir, 'shop'), '--test'];
+        await this.#launch('upstream', process.execPath, [join(root, 'dev/upstream.mjs'), ...args]);
+        await this.#listens('upstream', this.ports.upstream);
+    }
+
+    // Also after the node was killed: it comes back with what it had saved (option `interval`).
+    startNode() {
+        const { blockTime, gasLimit, interval } = this.options;
+        return startChain({ dir: join(this.dir, 'chain'), port: this.ports.node, blockTime, gasLimit, interval });
+    }
+
+    writeConfig(name, ports, { extra = {}, network = {} } = {}) {
+        const path = join(this.dir, `${name}.json`);
+        const { tools, depth, database } = this.options;
+        const config = makeConfig({
+            ports, stateDir: this.stateDir, tools, depth, database, rpc: this.options.rpc?.(this),
+            network: { block_time_ms: Math.max(1, this.options.blockTime) * 1000, ...this.options.network, ...network },
+            extra: { ...this.options.extra, ...extra },
+        });
+        writeFileSync(path, JSON.stringify(config, null, 2));
+        return path;
+    }
+
+    payonce(args, { config = this.config, env = {} } = {}) {
+        return run(program, ['--config', config, ...args].map(String), { env: { ...this.env, ...env }, cwd: this.dir });
+    }
+
+    async #expectOk(args) {
+        const { code, stdout, stderr } = await this.payonce(args);
+        assert.equal(code, 0, `payonce ${args.join(' ')}:\n${stderr}${stdout}`);
+        return stdout;
+    }
+
+    async startDatabase() {
+        const { conninfo, pid } = JSON.parse(await this.#expectOk(['database', 'start']));
+        Object.assign(this, { conninfo, postgres: pid });
+    }
+
+    #log(name) {
+        const path = join(this.dir, `${name}.log`);
+        if (!this.logs.includes(path))
+            this.logs.push(path);
+        return path;
+    }
+
+    async #launch(name, command, args, env = {}) {
+        assert.equal(this.isUp(name), false, `${name} runs already`);
+        const fd = openSync(this.#log(name), 'a');
+        const options = { stdio: ['ignore', fd, fd], env: { ...process.env, ...this.env, ...env }, cwd: this.dir };
+        const child = spawn(command, args.map(String), options);
+        closeSync(fd);
+        this.#children.set(name, child);
+        await new Promise((done, failed) => child.once('spawn', done).once('error', failed));
+    }
+
+    async #listens(name, port) {
+        const up = await until(async () => !this.isUp(name) || await portTaken(port), 20_000);
+        assert.ok(up && this.isUp(name), `${name} does not come up:\n${tail(this.#log(name))}`);
+    }
+
+    // A role by name: 'gateway', 'settler', or further ones, 'gateway2', 'settler2', with a `config` of their own.
+    async startRole(name, { env = {}, config = this.config, port = this.ports.gateway } = {}) {
+        const role = name.replace(/[0-9]+$/, '');
+        this.#starts.set(name, { config, port });
+        await this.#launch(name, program, ['--config', config, role], env);
+        if (role === 'gateway')
+            await this.#listens(name, port);
+    }
+
+    // Another gateway on the same database; resolves to its URL.
+    async addGateway(name, options) {
+        const ports = { ...this.ports, gateway: await freePort(), admin: await freePort() };
+        await this.startRole(name, { ...options, config: this.writeConfig(name, ports), port: ports.gateway });
+        return `http://127.0.0.1:${ports.gateway}`;
+    }
+
+    isUp(name) {
+        const child = this.#children.get(name);
+        return child !== undefined && child.exitCode === null && child.signalCode === null;
+    }
+
+    pid(name) {
+        return this.#children.get(name)?.pid;
+    }
+
+    // Waits for a part to end; resolves to its exit status or the signal's name.
+    async ended(name, deadlineMs = 30_000) {
+        assert.ok(await until(() => !this.isUp(name), deadlineMs), `${name} did not end within ${deadlineMs} ms`);
+        const child = this.#children.get(name);
+        return child.signalCode ?? child.exitCode;
+    }
+
+    async kill9(name) {
+        this.#children.get(name).kill('SIGKILL');
+        return this.ended(name);
+    }
+
+    async stop(name, signal = 'SIGTERM') {
+        if (!this.isUp(name))
+            return null;
+        this.#children.get(name).kill(signal);
+        return this.ended(name);
+    }
+
+    // Starts a part again as it was, with other environment if given.
+    async restart(name, { env } = {}) {
+        await this.stop(name);
+        await this.startRole(name, { ...this.#starts.get(name), env });
+    }
+
+    // ---- what tests do with it ----
+
+    // Rows of a query, as objects. psql comes with the server.
+    async sql(query) {
+        const text = `SELECT coalesce(json_agg(t), '[]') FROM (${query.replace(/;\s*$/, '')}) t`;
+        return JSON.parse(await this.psql(text));
+    }
+
+    async psql(text) {
+        const { code, stdout, stderr } = await run('psql', ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d',
+            this.conninfo, '-c', text]);
+        assert.equal(code, 0, `psql: ${stderr}\n${text}`);
+        return stdout;
+    }
+
+    async newPayer({ atoms = 1_000_000n, key } = {}) {
+        const payer = freshAccount(key);
+        if (atoms > 0n)
+            await this.chain.fund(payer.address, atoms);
+        return payer;
+    }
+
+    async newPayers(count, { atoms = 1_000_000n } = {}) {
+        const payers = Array.from({ length: count }, () => freshAccount());
+        await this.chain.fund(payers.map((payer) => payer.address), atoms);
+        return payers;
+    }
+
+    request(path, options) {
+        return request(options?.base ?? this.gateway, path, options);
+    }
+
+    raw(bytes, options) {
+        return raw(options?.base ?? this.gateway, bytes, options);
+    }
+
+    // What the gateway asks for: { answer, v2, v1 }.
+    async challenge(path, options) {
+        const answer = await this.request(path, options);
+        assert.equal(answer.status, 402, `${path} answered ${answer.status}: ${answer.text}`);
+        return { answer, v2: decode(answer.headers['payment-required']), v1: answer.json };
+    }
+
+    // The headers that pay for a request: a challenge, an authorization and its encoding. Options: version (2), id,
+    // authorization ({ change, domain } of authorize()), payment (options of paymentV2/paymentV1), and the request's.
+    async sign(payer, path, { version = 2, id, authorization = {}, payment = {}, ...options } = {}) {
+        const { v1, v2 } = await this.challenge(path, options);
+        const required = version === 2 ? v2 : v1;
+        const payload = await authorize(payer, payment.accepted ?? required.accepts[0], authorization);
+        const headers = version === 2
+            ? { 'payment-signature': paymentV2(required, payload, { id, ...payment }) }
+            : { 'x-payment': paymentV1(required, payload, payment), ...(id && { 'idempotency-key': id }) };
+        return { headers, required, payload };
+    }
+
+    // Pays and calls. Resolves to the answer, with the headers that were sent, so that they can be sent again.
+    async pay(payer, path, options = {}) {
+        const signed = await this.sign(payer, path, options);
+        const answer = await this.send(path, signed, options);
+        return Object.assign(answer, signed);
+    }
+
+    send(path, signed, { method, body, headers = {}, base } = {}) {
+        return this.request(path, { method, body, base, headers: { ...headers, ...signed.headers } });
+    }
+
+    // The calls that reached the upstream, oldest first.
+    async calls() {
+        return (await request(this.upstream, '/test/calls')).json;
+    }
+
+    async orderCounts() {
+        return (await request(this.upstream, '/shop/counts')).json;
+    }
+
+    async waitFor(condition, what, deadlineMs = 20_000) {
+        const value = await until(condition, deadlineMs, 50);
+        assert.ok(value, `within ${deadlineMs} ms it did not come about that ${what}`);
+        return value;
+    }
+
+    checkBooks(deadlineMs) {
+        return checkBooks(this, deadlineMs);
+    }
+
+    // ---- the end ----
+
+    checkLogs() {
+        const words = /ERROR: (Address|Leak)Sanitizer|runtime error:|WARNING: ThreadSanitizer/;
+        for (const path of this.logs)
+            assert.doesNotMatch(readFileSync(path, 'utf8'), words, path);
+    }
+
+    dumpLogs() {
+        const postgres = readdirSync(this.stateDir).filter((name) => name.endsWith('.log'));
+        for (const path of [...this.logs, ...postgres.map((name) => join(this.stateDir, name))])
+            process.stderr.write(`---- the end of ${path}\n${tail(path, 40)}\n`);
+    }
+
+    async close() {
+        const ends = {};
+        for (const name of [...this.#children.keys()].reverse())
+            ends[name] = await this.stop(name);
+        if (this.postgres)
+            await this.payonce(['database', 'stop']);
+        if (this.chain)
+            await stopChain(this.chain, 'SIGKILL');
+        process.off('exit', this.#killAll);
+        return ends;
+    }
+
+    remove() {
+        rmSync(this.dir, { recursive: true, force: true });
+    }
+}
+
+export async function startWorld(options = {}) {
+    const world = new World(options);
+    try {
+        return await world.start();
+    } catch (error) {
+        world.dumpLogs();
+        await world.close();
+        throw error;
+    }
+}
+
+// Ends a world that several tests shared: books, orderly exits, logs.
+export async function endWorld(world) {
+    let ends;
+    try {
+        await world.checkBooks();
+    } finally {
+        ends = await world.close();
+    }
+    for (const [name, end] of Object.entries(ends))
+        assert.ok(end === null || end === 0, `${name} ended with ${end} when it was asked to stop`);
+    world.checkLogs();
+    world.remove();
+}
+
+export function inWorld(options, body) {
+    return async () => {
+        const world = await startWorld(options);
+        try {
+            await body(world);
+            await endWorld(world);
+        } catch (error) {
+            world.dumpLogs();
+            await world.close();
+            throw error;
+        }
+    };
+}
