@@ -8,9 +8,9 @@
 
 enum { READ_MS = 5000 };
 
-static void no_store(struct reply *r)
+/* What was paid for is nobody else's: a cache on the way must neither keep it nor mix it up. */
+static void varies(struct reply *r)
 {
-    reply_header(r, "Cache-Control", "private, no-store");
     reply_header(r, "Vary", "PAYMENT-SIGNATURE, X-PAYMENT, Idempotency-Key");
 }
 
@@ -22,8 +22,10 @@ struct step gate_challenge(struct request *rq, enum reason why)
     const struct err_info *e = err_info(why == REASON_REQUIRED ? ERR_PAYMENT_REQUIRED : ERR_PAYMENT_REFUSED);
     BUF header = { 0 }, body = { 0 }, v1 = { 0 };
     challenge_write(c->challenge, &f, &header, &v1);
-    buf_printf(&body, "{\"type\":\"%s/guide#%s\",\"title\":\"%s\",\"status\":%d,\"detail\":\"%s\",\"code\":\"%s\",\"retry\":\"%s\",\"money\":"
-               "\"%s\"", c->g->config->public_url, e->code, e->title, e->http, reason_text(why), e->code, e->retry, e->money);
+    buf_printf(&body,
+               "{\"type\":\"urn:payonce:problem:%s\",\"title\":\"%s\",\"status\":%d,\"detail\":\"%s\",\"code\":\"%s\",\"retry\":\"%s\","
+               "\"money\":\"%s\",\"instance\":\"urn:payonce:request:%s\"", e->code, e->title, e->http, reason_text(why), e->code, e->retry,
+               e->money, request_id(rq));
     if (why != REASON_REQUIRED)
         buf_printf(&body, ",\"reason\":\"%s\"", reason_code(why, 2));
     if (v1.n)
@@ -32,7 +34,8 @@ struct step gate_challenge(struct request *rq, enum reason why)
     c->g->counts[why == REASON_REQUIRED ? COUNT_CHALLENGED : COUNT_REFUSED]++;
     struct reply *r = reply_new(402);
     reply_header(r, "PAYMENT-REQUIRED", header.p);
-    no_store(r);
+    reply_header(r, "Cache-Control", "no-store");
+    varies(r);
     reply_body_take(r, "application/problem+json", &body);
     return request_reply(rq, r);
 }
@@ -43,7 +46,7 @@ struct step gate_problem(struct request *rq, enum err e, const char *detail)
     int http = err_info(e)->http;
     c->g->counts[http == 503 ? COUNT_UNAVAILABLE : http == 400 ? COUNT_MALFORMED : COUNT_REFUSED]++;
     struct reply *r = reply_problem(rq, e, detail, http == 503 ? json_pack("{s:i}", "retry_after", 2) : NULL);
-    no_store(r);
+    varies(r);
     return request_reply(rq, r);
 }
 
@@ -74,7 +77,7 @@ struct step gate_in_flight(struct request *rq)
     json_object_set_new(more, "known_by", json_string(time_iso(terms_known_by(c->seat->net, dead)).s));
     c->g->counts[COUNT_IN_FLIGHT]++;
     struct reply *r = reply_problem(rq, ERR_PAYMENT_IN_FLIGHT, NULL, more);
-    no_store(r);
+    varies(r);
     pending_header(r, c);
     return request_reply(rq, r);
 }
@@ -86,7 +89,7 @@ static struct step conflict(struct request *rq, const char *reason)
     log_warn("gateway.conflict", "reason=%s tool=%s payer=%s request=%s", reason, c->tool->name,
              address_lower(&c->payment.auth.from).s, request_id(rq));
     struct reply *r = reply_problem(rq, ERR_PAYMENT_CONFLICT, NULL, json_pack("{s:s}", "reason", reason));
-    no_store(r);
+    varies(r);
     return request_reply(rq, r);
 }
 
@@ -97,7 +100,7 @@ static struct step told_of(struct request *rq, enum err e)
     if (e == ERR_IN_REVIEW)
         json_object_set_new(more, "retry_after", json_integer(60));
     struct reply *r = reply_problem(rq, e, NULL, more);
-    no_store(r);
+    varies(r);
     reply_header(r, "Payonce-Charged", err_info(e)->http == 409 ? "false" : "true");
     return request_reply(rq, r);
 }
@@ -155,7 +158,8 @@ struct reply *gate_answer(struct request *rq, int status, const json_t *headers,
     json_array_foreach(headers, i, h)
         if (strcasecmp(json_string_value(json_array_get(h, 0)), "cache-control") != 0)
             reply_header(r, json_string_value(json_array_get(h, 0)), json_string_value(json_array_get(h, 1)));
-    no_store(r);
+    reply_header(r, "Cache-Control", "private, no-store");
+    varies(r);
     reply_header(r, "Payonce-Order", order_id_text(&c->order).s);
     reply_header(r, "Payonce-Charged", charged ? "true" : "false");
     if (!charged && !replayed)

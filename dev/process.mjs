@@ -65,9 +65,8 @@ export function run(command, args, { env = {}, cwd, detached = false } = {}) {
         child.once('error', failed);
         child.once('exit', (code, signal) => {
             done({ code: code ?? signal, stdout: readFileSync(out, 'utf8'), stderr: readFileSync(err, 'utf8') });
-            rmSync(dir, { recursive: true, force: true });
         });
-    });
+    }).finally(() => rmSync(dir, { recursive: true, force: true }));
 }
 
 export async function until(condition, deadlineMs, stepMs = 30) {

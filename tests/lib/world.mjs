@@ -175,10 +175,11 @@ export class World {
             await this.#listens(name, port);
     }
 
-    // Another gateway on the same database; resolves to its URL.
-    async addGateway(name, options) {
+    // Another gateway on the same database, its configuration changed by `extra` and `network`; resolves to its URL.
+    async addGateway(name, { env, ...changes } = {}) {
         const ports = { ...this.ports, gateway: await freePort(), admin: await freePort() };
-        await this.startRole(name, { ...options, config: this.writeConfig(name, ports), port: ports.gateway });
+        const config = this.writeConfig(name, ports, changes);
+        await this.startRole(name, { env, config, port: ports.gateway });
         return `http://127.0.0.1:${ports.gateway}`;
     }
 
@@ -225,8 +226,8 @@ export class World {
     }
 
     async psql(text) {
-        const { code, stdout, stderr } = await run('psql', ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d',
-            this.conninfo, '-c', text]);
+        const args = ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', this.conninfo, '-c', text];
+        const { code, stdout, stderr } = await run('psql', args, { env: { PGOPTIONS: '-c search_path=payonce' } });
         assert.equal(code, 0, `psql: ${stderr}\n${text}`);
         return stdout;
     }
@@ -321,6 +322,7 @@ export class World {
             ends[name] = await this.stop(name);
         if (this.postgres)
             await this.payonce(['database', 'stop']);
+        this.postgres = null;
         if (this.chain)
             await stopChain(this.chain, 'SIGKILL');
         process.off('exit', this.#killAll);
@@ -345,15 +347,17 @@ export async function startWorld(options = {}) {
 
 // Ends a world that several tests shared: books, orderly exits, logs.
 export async function endWorld(world) {
-    let ends;
     try {
         await world.checkBooks();
-    } finally {
-        ends = await world.close();
+        const ends = await world.close();
+        for (const [name, end] of Object.entries(ends))
+            assert.ok(end === null || end === 0, `${name} ended with ${end} when it was asked to stop`);
+        world.checkLogs();
+    } catch (error) {
+        world.dumpLogs();
+        await world.close();
+        throw error;
     }
-    for (const [name, end] of Object.entries(ends))
-        assert.ok(end === null || end === 0, `${name} ended with ${end} when it was asked to stop`);
-    world.checkLogs();
     world.remove();
 }
 
@@ -362,11 +366,11 @@ export function inWorld(options, body) {
         const world = await startWorld(options);
         try {
             await body(world);
-            await endWorld(world);
         } catch (error) {
             world.dumpLogs();
             await world.close();
             throw error;
         }
+        await endWorld(world);
     };
 }
