@@ -19,13 +19,15 @@ char *config_conninfo(const struct config *c, struct config_why *why)
     return NULL;
 }
 
-/* Of two words of one name libpq takes the later. */
+/* The embedded cluster's conninfo ends with its owner's name, which the role's replaces. */
 char *conninfo_as(const char *conninfo, const char *role)
 {
     const bool is_url = strncmp(conninfo, "postgres://", 11) == 0 || strncmp(conninfo, "postgresql://", 13) == 0;
     if (is_url)
         return str_format("%s%suser=%s", conninfo, strchr(conninfo, '?') ? "&" : "?", role);
-    return str_format("%s user=%s", conninfo, role);
+    const char *owner = strstr(conninfo, " user=");
+    const size_t n = owner ? (size_t)(owner - conninfo) : strlen(conninfo);
+    return str_format("%.*s user=%s", (int)n, conninfo, role);
 }
 
 static void print_running(const struct embedded *e)

@@ -49,14 +49,14 @@ static int bind_result(const char *listen)
 }
 
 /* A wildcard address is asked on loopback. */
-static bool answers_health(struct doctor *d, const char *listen)
+static bool answers_healthz(struct doctor *d, const char *listen)
 {
     const char *colon = strrchr(listen, ':');
     const bool any = strncmp(listen, "0.0.0.0:", 8) == 0 || strncmp(listen, "[::]:", 5) == 0;
-    OWNED char *url = any ? str_format("http://127.0.0.1%s/health", colon) : str_format("http://%s/health", listen);
+    OWNED char *url = any ? str_format("http://127.0.0.1%s/healthz", colon) : str_format("http://%s/healthz", listen);
     ANSWER x = { 0 };
     get(d, "GET", url, &x);
-    return x.end == FETCH_ANSWERED && x.json && (x.status == 200 || x.status == 503);
+    return x.end == FETCH_ANSWERED && x.status == 200 && answer_is(&x, "status", "ok");
 }
 
 static void check_listen(struct doctor *d, const char *what, const char *listen)
@@ -68,8 +68,8 @@ static void check_listen(struct doctor *d, const char *what, const char *listen)
         doctor_say(d, FINDING_FAIL, what, "%s: no such host name", listen);
     else if (result != EADDRINUSE)
         doctor_say(d, FINDING_FAIL, what, "%s: %s", listen, strerror(result));
-    else if (answers_health(d, listen))
-        doctor_say(d, FINDING_OK, what, "%s is in use, by a gateway that answers /health", listen);
+    else if (answers_healthz(d, listen))
+        doctor_say(d, FINDING_OK, what, "%s is in use, by a gateway that answers /healthz", listen);
     else
         doctor_say(d, FINDING_FAIL, what, "%s is in use by another program: stop that or choose another port", listen);
 }

@@ -30,6 +30,9 @@ static struct step decide(struct request *rq)
             return gate_challenge(rq, c->reason);
         return gate_verify(rq);
     case VERDICT_AGAIN:
+        if (c->waited)                           /* the copy that ran was told so too; running it again is for a repeat */
+            return gate_problem(rq, ERR_WORK_FAILED, NULL);
+        return gate_verify(rq);
     case VERDICT_RESEND:
         return gate_verify(rq);
     case VERDICT_ACCEPTED:

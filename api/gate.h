@@ -24,6 +24,7 @@ struct call {
     bool has_code;
 
     enum verdict verdict;            /* the newest one, for order, once found or accepted */
+    bool waited;                     /* for another copy of this call to end */
     bool fresh;                      /* the authorization itself is not stored */
     struct order_id order, receipt;
     int epoch;

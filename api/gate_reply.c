@@ -114,6 +114,7 @@ static struct step wait_in_flight(struct request *rq)
     struct topic t;
     int64_t until = clock_mono_ms() + 1000;
     memcpy(t.b, c->order.b, sizeof t.b);
+    c->waited = true;
     return request_park(rq, t, until < c->give_up_ms ? until : c->give_up_ms, gate_find);
 }
 
@@ -188,8 +189,9 @@ static struct step gone(struct request *rq)
 static struct step replay(struct request *rq)
 {
     struct call *c = gate_call(rq);
-    struct reply *r = gate_answer(rq, c->work.status, c->work.headers, false, true);
-    c->g->counts[COUNT_REPLAYED]++;
+    bool charged = c->verdict == VERDICT_RESENT; /* kept from before, and paid for only now */
+    struct reply *r = gate_answer(rq, c->work.status, c->work.headers, charged, !charged);
+    c->g->counts[charged ? COUNT_PAID : COUNT_REPLAYED]++;
     reply_body_take(r, NULL, &c->work.body);
     c->told = true;
     return request_reply(rq, r);

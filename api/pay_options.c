@@ -16,7 +16,7 @@ const char pay_help[] =
     "\n"
     "  --key-file FILE   the paying wallet's key, 64 hex digits (or $PAYONCE_AGENT_KEY_FILE)\n"
     "  --method M        GET, or POST when there is --data\n"
-    "  --data TEXT|@FILE the request's body (@-: standard input)\n"
+    "  --data TEXT|@FILE the request's body (@-: standard input); JSON, unless a Content-Type --header says otherwise\n"
     "  --header 'N: V'   a header to send; may be repeated\n"
     "  --id ID           your name for this one purchase, 16 to 128 of A-Z a-z 0-9 _ -\n"
     "                    (without it one is made, and an unfinished purchase of the same call is taken up again)\n"
@@ -188,8 +188,19 @@ static bool url_ok(const char *url)
     return true;
 }
 
+static bool has_header(const struct pay_options *o, const char *name)
+{
+    for (size_t i = 0; i < o->header_count; i++) {
+        if (o->headers[i].name.n == strlen(name) && strncasecmp(o->headers[i].name.p, name, strlen(name)) == 0)
+            return true;
+    }
+    return false;
+}
+
 static bool fill_in(struct pay_options *o)
 {
+    if (o->body.p && !has_header(o, "Content-Type") && !add_header(o, "Content-Type: application/json"))
+        return false;
     if (o->id && o->fresh)
         return usage("--id names one purchase, --new asks for another: take one of them", "");
     if (!o->key_file)

@@ -23,12 +23,9 @@ static void show_block(struct agent *a, const char *url)
         .method = "GET", .url = url, .deadline_ms = clock_mono_ms() + 5000, .max_answer = 1 << 20
     };
     http_exchange(&a->http, &rq, &x);
-    const json_t *block = json_object_get(x.json, "block");
-    if (json_is_object(block))
-        block = json_object_get(block, "number");
+    const json_t *block = json_object_get(json_object_get(x.json, "payment"), "block");
     if (json_is_integer(block))
         step(a, "block", "%lld", (long long)json_integer_value(block));
-    remember(a, "order_id", answer_text(&x, "order_id"));
 }
 
 static void add_text(json_t *j, const char *key, const char *value)
@@ -71,6 +68,7 @@ static void print_json(const struct agent *a, enum pay_exit e, const char *recei
     add_text(j, "order_id", remembered(a, "order_id"));
     add_text(j, "transaction", remembered(a, "transaction"));
     add_text(j, "receipt", receipt);
+    add_text(j, "order", remembered(a, "order"));
     add_text(j, "known_by", remembered(a, "known_by"));
     const char *charged = remembered(a, "charged");
     json_object_set_new(j, "charged", charged ? json_boolean(strcmp(charged, "true") == 0) : json_null());
@@ -97,6 +95,8 @@ bool agent_report(struct agent *a, enum pay_exit e)
     if (receipt) {
         show_block(a, receipt);
         step(a, "receipt", "%s", receipt);
+    } else if (remembered(a, "order")) {
+        step(a, "order", "%s", remembered(a, "order"));
     }
     step(a, e == PAY_DONE ? "done" : "end", "%s", a->said ? a->said : "");
     if (e == PAY_NOT_FINAL && *a->intent.payment_id)

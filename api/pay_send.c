@@ -46,6 +46,7 @@ static void note(struct agent *a)
     remember(a, "order_id", a->answer.order);
     if (a->answer.status >= 400) { /* a problem document; other bodies are the seller's */
         remember(a, "order_id", answer_text(&a->answer, "order_id"));
+        remember(a, "order", answer_text(&a->answer, "poll"));
         remember(a, "known_by", answer_text(&a->answer, "known_by"));
     }
 }

@@ -100,7 +100,7 @@ bool route_reserved(const char *pattern)
 {
     static const char *const ours[] = {
         "orders",      "receipts", "payments", "authorizations", "settlements", "refunds", "verify",
-        "settle",      "supported", "guide",   "health",         "metrics",     "problems", ".well-known",
+        "settle",      "supported", "guide",   "healthz",        "problems",    ".well-known",
     };
     const struct slice p = slice_of(pattern);
     size_t at = 0;

@@ -23,7 +23,7 @@ async function build() {
     const began = Date.now();
     const folder = join(root, 'build');
     const setUp = existsSync(join(folder, 'build.ninja')) ? [] : [['meson', ['setup', folder, root]]];
-    for (const [command, args] of [...setUp, ['meson', ['compile', '-C', folder]]]) {
+    for (const [command, args] of [...setUp, ['meson', ['compile', '-C', folder, 'payonce']]]) {
         const { code, stdout, stderr } = await run(command, args, { cwd: root });
         if (code !== 0)
             throw new Trouble(`The build failed:\n${(stdout + stderr).trim()}`);
@@ -210,7 +210,8 @@ try {
         await forever();
     process.stderr.write(`\n${error instanceof Trouble ? error.message : error.stack}\n`);
     if (recall(owner) === process.pid) {
-        await stop(ranBefore);
+        if (it.running().length > ranBefore.length)
+            await stop(ranBefore);
         forget(owner);
     }
     process.exit(1);

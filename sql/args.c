@@ -13,7 +13,7 @@ static void add(struct db_args *a, enum db_arg_kind kind, const void *p, size_t 
     a->arg[a->count].kind = kind;
     a->count++;
     buf_add(&a->text, p, n);
-    buf_add(&a->text, "", 1);                            /* libpq wants texts terminated */
+    buf_add(&a->text, "", 1); /* libpq wants texts terminated */
 }
 
 void arg_null(struct db_args *a)
@@ -33,7 +33,7 @@ void arg_slice(struct db_args *a, struct slice s)
         return;
     }
     if (memchr(s.p, '\0', s.n))
-        a->bad = true;                                   /* cut at the NUL it would be another value */
+        a->bad = true; /* cut at the NUL it would be another value */
     add(a, DB_ARG_TEXT, s.p, s.n);
 }
 

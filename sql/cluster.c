@@ -12,21 +12,20 @@
 #include "base/bytes.h"
 
 /* The whole of postgresql.conf; an operator may add to it. What our promises hang on is given on the command line. */
-static const char settings[] =
-    "max_connections = 100\n"
-    "shared_buffers = 64MB\n"
-    "wal_level = replica\n"
-    "jit = off\n"
-    "max_parallel_workers_per_gather = 0\n"
-    "log_timezone = UTC\n"
-    "timezone = UTC\n"
-    "log_line_prefix = '%m [%p] %u '\n"
-    "log_min_messages = warning\n"
-    "# Neither statements nor values reach the log.\n"
-    "log_min_error_statement = panic\n"
-    "log_error_verbosity = terse\n"
-    "log_statement = none\n"
-    "log_min_duration_statement = -1\n";
+static const char settings[] = "max_connections = 100\n"
+                               "shared_buffers = 64MB\n"
+                               "wal_level = replica\n"
+                               "jit = off\n"
+                               "max_parallel_workers_per_gather = 0\n"
+                               "log_timezone = UTC\n"
+                               "timezone = UTC\n"
+                               "log_line_prefix = '%m [%p] %u '\n"
+                               "log_min_messages = warning\n"
+                               "# Neither statements nor values reach the log.\n"
+                               "log_min_error_statement = panic\n"
+                               "log_error_verbosity = terse\n"
+                               "log_statement = none\n"
+                               "log_min_duration_statement = -1\n";
 
 /* ---- where ---- */
 
@@ -49,7 +48,7 @@ bool cluster_find(const char *state_dir, struct cluster *ret, const struct why *
 {
     const mode_t mode = geteuid() == 0 ? 0711 : 0700;
     if (mkdir(state_dir, mode) == 0)
-        chmod(state_dir, mode);                          /* whatever the umask */
+        chmod(state_dir, mode); /* whatever the umask */
     OWNED char *dir = realpath(state_dir, NULL);
     if (!dir)
         return fail_why(w, "%s: %s", state_dir, strerror(errno));
@@ -156,7 +155,8 @@ static bool run_initdb(const struct cluster *c, const struct why *w)
         return fail_why(w, "PostgreSQL's initdb is not installed (Debian: apt install postgresql)");
     OWNED char *data = str_format("--pgdata=%s", c->being_made);
     char user[] = "--username=" CLUSTER_OWNER, local[] = "--auth-local=trust", host[] = "--auth-host=reject",
-         encoding[] = "--encoding=UTF8", locale[] = "--locale=C", sums[] = "--data-checksums", quiet[] = "--no-instructions";
+         encoding[] = "--encoding=UTF8", locale[] = "--locale=C", sums[] = "--data-checksums",
+         quiet[] = "--no-instructions";
     char *argv[] = { program, data, user, local, host, encoding, locale, sums, quiet, NULL };
     return process_run(&c->account, argv, w);
 }

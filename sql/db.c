@@ -11,14 +11,14 @@ enum { STATEMENTS_MAX = 256, REST_MS = 5, REST_MAX_MS = 500 };
 enum call_state { CALL_QUEUED, CALL_RESTING, CALL_RUNNING };
 
 struct call {
-    TAILQ_ENTRY(call) entry;                             /* in queue or resting */
+    TAILQ_ENTRY(call) entry; /* in queue or resting */
     struct db *db;
     enum call_state state;
-    struct connection *on;                               /* CALL_RUNNING */
+    struct connection *on; /* CALL_RUNNING */
     size_t statement;
     struct db_args args;
     int64_t deadline_ms;
-    struct timer timer;                                  /* its deadline, or the end of its rest */
+    struct timer timer; /* its deadline, or the end of its rest */
     unsigned repeats;
     db_done_fn *fn;
     void *arg;
@@ -29,11 +29,13 @@ struct connection {
     struct link link;
     struct db *db;
     struct call *call;
-    bool preparing, fresh;                               /* fresh: the statement under way was prepared for this very call */
+    bool preparing, fresh; /* fresh: the statement under way was prepared for this very call */
     bool prepared[STATEMENTS_MAX];
 };
 
-struct statement { char *name, *sql; };
+struct statement {
+    char *name, *sql;
+};
 
 struct db {
     struct server server;
@@ -44,7 +46,7 @@ struct db {
     struct calls queue, resting;
     struct listener **listeners;
     size_t listener_count;
-    struct db_stats stats;                               /* its counters; the rest is counted when asked for */
+    struct db_stats stats; /* its counters; the rest is counted when asked for */
 };
 
 /* ---- statements: one a function and number of arguments; a connection prepares it at its first use ---- */
@@ -185,7 +187,7 @@ static void on_call_timer(void *arg)
         end(c, DB_REFUSED, NULL);
         return;
     }
-    if (clock_mono_ms() < c->deadline_ms) {              /* rested */
+    if (clock_mono_ms() < c->deadline_ms) { /* rested */
         leave(c);
         c->state = CALL_QUEUED;
         TAILQ_INSERT_HEAD(&db->queue, c, entry);
@@ -196,7 +198,7 @@ static void on_call_timer(void *arg)
     struct connection *k = c->state == CALL_RUNNING ? c->on : NULL;
     leave(c);
     if (k)
-        link_drop(&k->link);                             /* its answer would come to nobody */
+        link_drop(&k->link); /* its answer would come to nobody */
     end(c, DB_UNAVAILABLE, NULL);
 }
 
@@ -231,7 +233,7 @@ static void finish(struct connection *k, enum db_rc rc, PGresult *r)
 {
     struct call *c = k->call;
     leave(c);
-    dispatch(c->db);                                     /* the connection works on while the caller does */
+    dispatch(c->db); /* the connection works on while the caller does */
     end(c, rc, r);
 }
 
@@ -359,9 +361,9 @@ struct db_stats db_stats(const struct db *db)
         s.connected += db->connections[i].link.state == LINK_UP;
         s.busy += db->connections[i].call != NULL;
     }
-    TAILQ_FOREACH (c, &db->queue, entry)
-        s.queued++;
-    TAILQ_FOREACH (c, &db->resting, entry)
-        s.queued++;
+    TAILQ_FOREACH(c, &db->queue, entry)
+    s.queued++;
+    TAILQ_FOREACH(c, &db->resting, entry)
+    s.queued++;
     return s;
 }

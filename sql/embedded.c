@@ -33,7 +33,7 @@ static char *conninfo_of(const struct cluster *c, const char *database)
     BUF b = { 0 };
     buf_puts(&b, "host=");
     add_quoted(&b, c->sockets);
-    buf_printf(&b, " port=%d user=" CLUSTER_OWNER " dbname=%s", CLUSTER_PORT, database);
+    buf_printf(&b, " port=%d dbname=%s user=" CLUSTER_OWNER, CLUSTER_PORT, database);
     return MOVE(b.p);
 }
 
@@ -75,12 +75,12 @@ static bool is_running(const struct cluster *c)
     return is_server(c, read_pid(c)) && ping(c) == PQPING_OK;
 }
 
-/* With the `alive` lock in hand no process of a server that we started is left, so its files are stale. PostgreSQL itself
- * would keep them in honour when their process id has been given to somebody else. */
+/* With the `alive` lock in hand no process of a server that we started is left, so its files are stale. PostgreSQL
+ * itself would keep them in honour when their process id has been given to somebody else. */
 static void remove_stale(const struct cluster *c)
 {
     if (is_server(c, read_pid(c)))
-        return;                                          /* started by somebody else's hand: PostgreSQL will refuse */
+        return; /* started by somebody else's hand: PostgreSQL will refuse */
     OWNED char *pid_file = str_format("%s/postmaster.pid", c->data);
     OWNED char *socket_lock = str_format("%s/.s.PGSQL.%d.lock", c->sockets, CLUSTER_PORT);
     unlink(pid_file);
@@ -107,8 +107,8 @@ static bool start_server(const struct cluster *c, int alive, const struct why *w
     OWNED char *port = str_format("port=%d", CLUSTER_PORT);
     char d[] = "-D", set[] = "-c", addresses[] = "listen_addresses=", fsync_on[] = "fsync=on",
          pages[] = "full_page_writes=on", durable[] = "synchronous_commit=on", mode[] = "unix_socket_permissions=0700";
-    char *argv[] = { program, d,     c->data, set,   addresses, set,     sockets, set,  port,
-                     set,     fsync_on, set,  pages, set,       durable, set,     mode, NULL };
+    char *argv[] = { program, d,        c->data, set,   addresses, set,     sockets, set,  port,
+                     set,     fsync_on, set,     pages, set,       durable, set,     mode, NULL };
     process_start(&c->account, argv, c->log, alive);
     return true;
 }
@@ -145,7 +145,7 @@ static bool start(const struct cluster *c, const struct why *w)
     remove_stale(c);
     if (!cluster_make_sockets(c, w) || !start_server(c, alive, w))
         return false;
-    lock_done(&alive);                                   /* from here on it is the server's alone */
+    lock_done(&alive); /* from here on it is the server's alone */
     return wait_until_up(c, w);
 }
 

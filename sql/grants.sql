@@ -14,7 +14,7 @@ BEGIN
                     'relayer_leave', 'authorizations_claim', 'authorizations_unclaim', 'relay_store', 'relay_broadcast',
                     'relay_open', 'relay_authorizations', 'proofs_record', 'authorizations_look', 'authorization_end',
                     'orders_sweep', 'money_counts']),
-                ('payonce_operator', ARRAY['order_by_id', 'order_by_receipt', 'order_by_payment_id', 'money_counts'])
+                ('payonce_operator', ARRAY['server_facts', 'order_by_id', 'order_by_receipt', 'order_by_payment_id', 'money_counts'])
                ) r (role, functions)
                JOIN pg_proc p ON p.pronamespace = 'payonce'::regnamespace AND p.proname = ANY (r.functions)
     LOOP

@@ -3,7 +3,10 @@
 #include "sql/internal.h"
 
 /* By SQLSTATE, or the beginning of one. What is not named here is a fault of ours and is not tried again. */
-static const struct { const char *state; enum verdict verdict; } verdicts[] = {
+static const struct {
+    const char *state;
+    enum verdict verdict;
+} verdicts[] = {
     { "08", VERDICT_RECONNECT },    /* connection exception, as poolers say it */
     { "0A000", VERDICT_STALE },     /* a function's result type was changed by a migration */
     { "25006", VERDICT_RECONNECT }, /* read only: this server is a standby now */
@@ -22,7 +25,7 @@ enum verdict judge(const PGresult *r)
         return VERDICT_OK;
     const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
     if (!state)
-        return VERDICT_RECONNECT;                        /* libpq's own: lost, or not understood */
+        return VERDICT_RECONNECT; /* libpq's own: lost, or not understood */
     for (size_t i = 0; i < COUNT(verdicts); i++)
         if (strncmp(state, verdicts[i].state, strlen(verdicts[i].state)) == 0)
             return verdicts[i].verdict;

@@ -82,7 +82,7 @@ static void took_too_long(void *arg)
     lose(arg, "no connection in time");
 }
 
-static void ignore_notice(void *arg, const PGresult *r)
+static void log_notice(void *arg, const PGresult *r)
 {
     (void)arg;
     log_debug("db_notice", "sqlstate=%s", PQresultErrorField(r, PG_DIAG_SQLSTATE));
@@ -107,7 +107,8 @@ void link_asked(struct link *k, bool sent)
 
 static void greet(struct link *k)
 {
-    PQsetNoticeReceiver(k->pg, ignore_notice, NULL);
+    PQsetNoticeReceiver(k->pg, log_notice, NULL);
+    PQsetErrorVerbosity(k->pg, PQERRORS_TERSE); /* details quote values, and this goes to the log */
     k->state = LINK_GREETING;
     watch(k, EPOLLIN);
     link_asked(k, PQsetnonblocking(k->pg, 1) == 0 && PQsendQuery(k->pg, k->greeting));
@@ -115,7 +116,7 @@ static void greet(struct link *k)
 
 static void go_on_connecting(struct link *k)
 {
-    unwatch(k);                                          /* libpq may change to another socket here */
+    unwatch(k); /* libpq may change to another socket here */
     switch (PQconnectPoll(k->pg)) {
     case PGRES_POLLING_READING:
         watch(k, EPOLLIN);

@@ -12,19 +12,21 @@ struct migration {
     PGconn *pg;
     const struct sql_file *files;
     size_t n;
-    bool rerun;                                          /* a role or a table is new: grants and views must run again */
+    bool rerun; /* a role or a table is new: grants and views must run again */
     char *why;
     size_t why_size;
 };
 
-struct hex { char s[65]; };
+struct hex {
+    char s[65];
+};
 
 static int version_of(const struct sql_file *f)
 {
     return isdigit((unsigned char)f->name[0]) ? atoi(f->name) : ALWAYS;
 }
 
-int newest_version(const struct sql_file *files, size_t n)
+static int newest_version(const struct sql_file *files, size_t n)
 {
     int newest = 0;
     for (size_t i = 0; i < n; i++)

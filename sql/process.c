@@ -104,8 +104,10 @@ bool account_reaches(const struct account *a, const char *dir, const struct why 
     char prefix[4096];
     if (closed <= 0 || !prefix_of(dir, closed - 1, prefix, sizeof prefix))
         return true;
-    return fail_why(w, "the user that runs the database (uid %u) cannot pass through %s: chmod o+x it, or choose another"
-                       " state directory", (unsigned)a->uid, prefix);
+    return fail_why(w,
+                    "the user that runs the database (uid %u) cannot pass through %s: chmod o+x it, or choose another"
+                    " state directory",
+                    (unsigned)a->uid, prefix);
 }
 
 /* ---- processes ---- */

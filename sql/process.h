@@ -1,5 +1,5 @@
-/* Child processes and file locks for the embedded cluster. PostgreSQL refuses to run as root, so as root its programs run
- * as another user. */
+/* Child processes and file locks for the embedded cluster. PostgreSQL refuses to run as root, so as root its programs
+ * run as another user. */
 #ifndef SQL_PROCESS_H
 #define SQL_PROCESS_H
 
@@ -9,10 +9,16 @@
 
 #include "base/scope.h"
 
-struct why { char *text; size_t size; };                 /* where a failure is explained */
+struct why {
+    char *text;
+    size_t size;
+};                                                                     /* where a failure is explained */
 bool fail_why(const struct why *w, const char *fmt, ...) PRINTF(2, 3); /* always false */
 
-struct account { uid_t uid; gid_t gid; };
+struct account {
+    uid_t uid;
+    gid_t gid;
+};
 /* Who owns `path` if it is there, else who is to: ourselves, or `postgres` if we are root. */
 bool account_find(const char *path, struct account *ret, const struct why *w) MUST_CHECK;
 /* Whether that user gets to the directory; names the first one in the way that is closed. */

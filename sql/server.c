@@ -25,8 +25,15 @@ void server_done(struct server *s)
 /* A later word beats an earlier one, so: our defaults, what the operator wrote, what must be so. */
 PGconn *server_start_connect(const struct server *s)
 {
-    const char *words[] = { "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout", "dbname",
-                            "client_encoding", "application_name",    "user",             NULL };
+    const char *words[] = { "keepalives_idle",
+                            "keepalives_interval",
+                            "keepalives_count",
+                            "tcp_user_timeout",
+                            "dbname",
+                            "client_encoding",
+                            "application_name",
+                            "user",
+                            NULL };
     const char *values[] = { "10", "5", "3", "15000", s->conninfo, "UTF8", s->application, s->user, NULL };
     PGconn *pg = PQconnectStartParams(words, values, 1);
     if (!pg)

@@ -30,7 +30,7 @@ struct db_args {
     struct buf text;
     struct { size_t at, n; enum db_arg_kind kind; } arg[DB_ARGS_MAX];
     int count;
-    bool bad;                                            /* text that no database holds was added: the call is refused */
+    bool bad;                                            /* a text with a NUL was added: the call is refused */
 };
 void arg_null(struct db_args *a);
 void arg_text(struct db_args *a, const char *s);         /* NULL is null */
@@ -48,10 +48,11 @@ bool row_null(const struct db_rows *r, int row, const char *column);
 int64_t row_int(const struct db_rows *r, int row, const char *column);       /* int8, int4, int2; null gives 0 */
 bool row_bool(const struct db_rows *r, int row, const char *column);         /* null gives false */
 struct slice row_text(const struct db_rows *r, int row, const char *column); /* text; NUL-terminated; null: p NULL */
-struct slice row_bytes(const struct db_rows *r, int row, const char *column);/* bytea; null: p NULL */
+struct slice row_bytes(const struct db_rows *r, int row, const char *column); /* bytea; null: p NULL */
 bool row_is(const struct db_rows *r, int row, const char *column, const char *text);
 struct amount row_amount(const struct db_rows *r, int row, const char *column); /* a text column of digits */
-bool row_copy(const struct db_rows *r, int row, const char *column, void *ret, size_t n); /* bytea of exactly n; false: null */
+/* bytea of exactly n bytes (another length aborts); false: null */
+bool row_copy(const struct db_rows *r, int row, const char *column, void *ret, size_t n);
 
 /* A pool of connections on the loop: each carries one call at a time, a queue stands in front. Connecting
  * happens in the background with back-off; calls wait for it until their deadline. `conninfo` is libpq's;
@@ -61,12 +62,15 @@ bool row_copy(const struct db_rows *r, int row, const char *column, void *ret, s
 struct db *db_open(struct loop *l, const char *conninfo, const char *user, unsigned connections) MUST_CHECK;
 /* Every call that is not finished ends here as DB_UNAVAILABLE, callbacks included. Not from inside a callback of it. */
 void db_free(struct db *db);
-typedef void db_done_fn(void *arg, enum db_rc rc, const struct db_rows *rows); /* once; rows (DB_OK only) live during the call */
-/* SELECT * FROM payonce.<function>(args), committed. Never calls back from inside. Two calls made one after the other may
- * run in either order, or at once. `function` is a constant of the program: letters, digits and _. */
+/* Once a call. rows: DB_OK only; they live during the callback. */
+typedef void db_done_fn(void *arg, enum db_rc rc, const struct db_rows *rows);
+/* SELECT * FROM payonce.<function>(args), committed. Never calls back from inside. Two calls made one after the other
+ * may run in either order, or at once. `function` is a constant of the program: small letters, digits and _. */
 void db_call(struct db *db, const char *function, struct db_args *args, int64_t deadline_ms, db_done_fn *fn, void *arg);
-/* The same for programs that wait: turns the loop (so not from inside a callback). rows (if ret is not NULL and rc is DB_OK) are the caller's. */
-enum db_rc db_wait(struct db *db, const char *function, struct db_args *args, int64_t deadline_ms, struct db_rows **ret) MUST_CHECK;
+/* The same for programs that wait: turns the loop (so not from inside a callback). On DB_OK, and if ret is not NULL,
+ * the rows are the caller's. */
+enum db_rc db_wait(struct db *db, const char *function, struct db_args *args, int64_t deadline_ms,
+                   struct db_rows **ret) MUST_CHECK;
 void db_rows_free(struct db_rows *r);
 static inline void db_rows_done(struct db_rows **r)
 {
@@ -87,18 +91,18 @@ struct db_stats {
 struct db_stats db_stats(const struct db *db);
 
 /* Migrations: NNNN-*.sql once each in order under an advisory lock, each in one transaction with its row in
- * payonce.migrations; then, in one transaction, functions, views and grants whenever their text differs from what was run
- * last. They are compiled into the program. Runs as the schema's owner with search_path payonce; makes the schema, and
- * the roles payonce_gateway, payonce_settler, payonce_auditor, payonce_operator if they are missing and it may. It waits
- * (programs only, never on the loop). A released file is never edited: a changed one is refused by name. */
+ * payonce.migrations; then, in one transaction, functions, views and grants whenever their text differs from what was
+ * run last. They are compiled into the program. Runs as the schema's owner with search_path payonce; makes the schema,
+ * and the roles payonce_gateway, payonce_settler, payonce_auditor, payonce_operator if they are missing and it may.
+ * It waits (programs only, never on the loop). A released file is never edited: a changed one is refused by name. */
 enum migrate_rc { MIGRATE_OK, MIGRATE_NEWER /* the database was made by a newer Payonce */, MIGRATE_FAILED };
 enum migrate_rc db_migrate(const char *conninfo, int *ret_version, char *why, size_t why_size) MUST_CHECK;
 int db_schema_version(void);                             /* what this build carries */
 
 /* The embedded cluster: PostgreSQL made and run by us in <state_dir>/postgres, unix socket only, fsync on. As root it
- * runs as the user `postgres`, who must be able to pass through state_dir (0711). start makes it if needed, starts it if
- * needed and waits until it answers; it outlives the caller. Everyone who reaches the socket is trusted: the directory's
- * mode decides, so root or the user that made it. These wait, and may fork: not from inside the loop. */
+ * runs as the user `postgres`, who must be able to pass through state_dir (0711). start makes it if needed, starts it
+ * if needed and waits until it answers; it outlives the caller. Everyone who reaches the socket is trusted: the
+ * directory's mode decides, so root or the user that made it. These wait, and may fork: not from inside the loop. */
 struct embedded { char *conninfo; int pid; };            /* conninfo: the owner's */
 bool embedded_start(const char *state_dir, struct embedded *ret, char *why, size_t why_size) MUST_CHECK;
 bool embedded_stop(const char *state_dir, char *why, size_t why_size) MUST_CHECK;

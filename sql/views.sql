@@ -56,3 +56,9 @@ CREATE FUNCTION money_counts() RETURNS TABLE (state text, count bigint, oldest_s
     SELECT a.state, count(*), coalesce(extract(epoch FROM now() - min(a.created_at))::bigint, 0)
       FROM authorizations a WHERE a.ended_at IS NULL GROUP BY a.state;
 $$;
+-- What `payonce doctor` asks of the server: is a commit durable here, and which schema is this?
+CREATE FUNCTION server_facts() RETURNS TABLE (schema_version integer, fsync boolean, synchronous_commit text, full_page_writes boolean,
+    in_recovery boolean, server_version text) LANGUAGE sql STABLE AS $$
+    SELECT (SELECT max(version) FROM migrations)::integer, current_setting('fsync')::boolean, current_setting('synchronous_commit'),
+           current_setting('full_page_writes')::boolean, pg_is_in_recovery(), current_setting('server_version');
+$$;

@@ -1,6 +1,10 @@
 #include "sql/internal.h"
 
-struct wait { bool ended; enum db_rc rc; struct db_rows **ret; };
+struct wait {
+    bool ended;
+    enum db_rc rc;
+    struct db_rows **ret;
+};
 
 static void on_done(void *arg, enum db_rc rc, const struct db_rows *rows)
 {

@@ -108,8 +108,9 @@ function files(folder, wanted = () => true) {
 // meson test; inside a program, each cmocka test counts.
 async function mesonTests(name, args) {
     const log = join(builds, `${name}.log`);
-    const status = await run('meson', ['test', '-C', asan, '--print-errorlogs', ...args], { log, env: sanitizers });
     const logs = join(asan, 'meson-logs/testlog.json');
+    rmSync(logs, { force: true });
+    const status = await run('meson', ['test', '-C', asan, '--print-errorlogs', ...args], { log, env: sanitizers });
     if (status !== 0)
         say(readFileSync(log, 'utf8'));
     if (!existsSync(logs) || statSync(logs).size === 0)

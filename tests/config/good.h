@@ -16,7 +16,7 @@ static const char good[] =
     "dbname=payonce\",\"database_connections\":8,\"seller\":\"Example\",\"wait_ms\":20000,\"quote_ttl_s\":300,"
     "\"max_connections\":1000,\"idle_ms\":30000,\"networks\":[{\"id\":\"eip155:84532\",\"rpc\":[\"http://127.0.0.1:8545\"],"
     "\"rpc_timeout_ms\":4000,\"pay_to\":\"0x1111111111111111111111111111111111111111\",\"depth\":2,\"finality_blocks\":10,"
-    "\"block_time_ms\":1000,\"batch_max\":50,\"batch_gas_max\":1000000,\"tip_min_wei\":\"5\",\"fee_max_wei\":\"7\","
+    "\"block_time_ms\":1000,\"batch_max\":50,\"batch_gas_max\":1000000,\"tip_min_wei\":\"5000000\",\"fee_max_wei\":\"7000000\","
     "\"tokens\":[{\"address\":\"0x036CbD53842c5426634e7929541eC2318f3dCF7e\",\"name\":\"USDC\",\"version\":\"2\","
     "\"decimals\":6,\"symbol\":\"USDC\"}]}],\"tools\":[{\"name\":\"countries\",\"description\":\"All of them\","
     "\"mime_type\":\"application/json\",\"method\":\"GET\",\"path\":\"/v1/countries/{code}\",\"upstream\":"

@@ -23,8 +23,8 @@ static void test_every_key_is_read(void **state)
     assert_int_equal(n->depth, 2);
     assert_int_equal(n->finality_blocks, 10);
     assert_int_equal(n->batch_gas_max, 1000000);
-    assert_string_equal(amount_text(n->tip_min).s, "5");
-    assert_string_equal(amount_text(n->fee_max).s, "7");
+    assert_string_equal(amount_text(n->tip_min).s, "5000000");
+    assert_string_equal(amount_text(n->fee_max).s, "7000000");
     assert_int_equal(n->tokens[0].chain_id, 84532);
     assert_string_equal(hash_text(&n->tokens[0].domain).s,
                         "0x71f17a3b2ff373b803d70a5a07c046c1a2bc8e89c09ef722fcb047abe94c9818");
@@ -103,7 +103,7 @@ static const struct change changes[] = {
     { "/networks/0", "rpc", "[\"ws://x\"]", "networks[0].rpc[0]: must begin with http:// or https://" },
     { "/networks/0", "rpc", "[7]", "networks[0].rpc[0]: must be a string" },
     { "/networks/0", "id", "\"base-sepolia\"", "networks[0].id: must be a CAIP-2 id" },
-    { "/networks/0", "tip_min_wei", "\"8\"", "networks[0].tip_min_wei: must not be above fee_max_wei" },
+    { "/networks/0", "tip_min_wei", "\"8000000\"", "networks[0].tip_min_wei: must not be above fee_max_wei" },
     { "/", "networks", "[]", "networks: must hold at least 1" },
     { "/", "public_url", "\"https://api.example.com/\"", "public_url: must not end with a slash" },
     { "/", "public_url", "\"api.example.com\"", "public_url: must begin with http:// or https://" },
@@ -237,6 +237,16 @@ static void test_nearest(void **state)
     assert_null(conf_nearest(&conf_file, "a key that is far longer than any key of this file could ever be, and more"));
 }
 
+static void test_the_example(void **state)
+{
+    (void)state;
+    struct config_why why = { "" };
+    struct config *c = config_load(EXAMPLE, &why);
+    if (!c)
+        fail_msg("%s", why.text);
+    config_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_an_unknown_chain_needs_tokens),
         cmocka_unit_test(test_not_a_configuration),
         cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_the_example),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,6 +54,7 @@ export const testTools = [
 export class World {
     #children = new Map();
     #starts = new Map();
+    #seenEnd = new Set();
     logs = [];
     pause = sleep;
     payTo = payTo;
@@ -158,6 +159,7 @@ export class World {
         const child = spawn(command, args.map(String), options);
         closeSync(fd);
         this.#children.set(name, child);
+        this.#seenEnd.delete(name);
         await new Promise((done, failed) => child.once('spawn', done).once('error', failed));
     }
 
@@ -195,6 +197,11 @@ export class World {
     // Waits for a part to end; resolves to its exit status or the signal's name.
     async ended(name, deadlineMs = 30_000) {
         assert.ok(await until(() => !this.isUp(name), deadlineMs), `${name} did not end within ${deadlineMs} ms`);
+        this.#seenEnd.add(name);
+        return this.#endOf(name);
+    }
+
+    #endOf(name) {
         const child = this.#children.get(name);
         return child.signalCode ?? child.exitCode;
     }
@@ -204,11 +211,13 @@ export class World {
         return this.ended(name);
     }
 
-    async stop(name, signal = 'SIGTERM') {
+    // Asked to stop, a part ends in order; a sanitizer's findings at exit are not order.
+    async stop(name) {
         if (!this.isUp(name))
-            return null;
-        this.#children.get(name).kill(signal);
-        return this.ended(name);
+            return;
+        this.#children.get(name).kill('SIGTERM');
+        const end = await this.ended(name);
+        assert.equal(end, 0, `${name} ended with ${end} when it was asked to stop`);
     }
 
     // Starts a part again as it was, with other environment if given.
@@ -316,17 +325,25 @@ export class World {
             process.stderr.write(`---- the end of ${path}\n${tail(path, 40)}\n`);
     }
 
+    // A part that ended without a test having asked for it, or having seen it.
+    checkAlive() {
+        for (const name of this.#children.keys())
+            if (!this.isUp(name) && !this.#seenEnd.has(name))
+                assert.fail(`${name} ended by itself with ${this.#endOf(name)}`);
+    }
+
     async close() {
-        const ends = {};
+        const troubles = [];
         for (const name of [...this.#children.keys()].reverse())
-            ends[name] = await this.stop(name);
+            await this.stop(name).catch((error) => troubles.push(error));
         if (this.postgres)
             await this.payonce(['database', 'stop']);
         this.postgres = null;
         if (this.chain)
             await stopChain(this.chain, 'SIGKILL');
         process.off('exit', this.#killAll);
-        return ends;
+        if (troubles.length > 0)
+            throw troubles[0];
     }
 
     remove() {
@@ -339,23 +356,25 @@ export async function startWorld(options = {}) {
     try {
         return await world.start();
     } catch (error) {
-        world.dumpLogs();
-        await world.close();
+        await abandon(world);
         throw error;
     }
 }
 
-// Ends a world that several tests shared: books, orderly exits, logs.
+async function abandon(world) {
+    world.dumpLogs();
+    await world.close().catch((error) => process.stderr.write(`${error.message}\n`));
+}
+
+// Ends a world that several tests shared: every part alive, the books right, orderly exits, nothing in the logs.
 export async function endWorld(world) {
     try {
+        world.checkAlive();
         await world.checkBooks();
-        const ends = await world.close();
-        for (const [name, end] of Object.entries(ends))
-            assert.ok(end === null || end === 0, `${name} ended with ${end} when it was asked to stop`);
+        await world.close();
         world.checkLogs();
     } catch (error) {
-        world.dumpLogs();
-        await world.close();
+        await abandon(world);
         throw error;
     }
     world.remove();
@@ -367,8 +386,7 @@ export function inWorld(options, body) {
         try {
             await body(world);
         } catch (error) {
-            world.dumpLogs();
-            await world.close();
+            await abandon(world);
             throw error;
         }
         await endWorld(world);

@@ -11,7 +11,7 @@ void scratch_new_dir(char ret[128])
 {
     snprintf(ret, 128, "/tmp/payonce-test-XXXXXX");
     assert_non_null(mkdtemp(ret));
-    chmod(ret, 0711);                                    /* as root the server runs as another user */
+    chmod(ret, 0711); /* as root the server runs as another user */
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)

@@ -45,8 +45,9 @@ static void test_life(void **state)
 
     struct embedded a = started(dir);
     answers(&a, "SELECT current_user || ' ' || current_database()", "payonce_owner payonce");
-    answers(&a, "SELECT string_agg(setting, ' ' ORDER BY name) FROM pg_settings WHERE name IN"
-                " ('fsync', 'full_page_writes', 'listen_addresses', 'synchronous_commit', 'data_checksums')",
+    answers(&a,
+            "SELECT string_agg(setting, ' ' ORDER BY name) FROM pg_settings WHERE name IN"
+            " ('fsync', 'full_page_writes', 'listen_addresses', 'synchronous_commit', 'data_checksums')",
             "on on on  on");
     struct embedded b = started(dir), c = { 0 };
     assert_int_equal(a.pid, b.pid);
@@ -67,12 +68,18 @@ static void test_life(void **state)
     scratch_remove(dir);
 }
 
+static void kill_server(void)
+{
+    assert_true(scratch.server.pid > 1);
+    assert_int_equal(kill(scratch.server.pid, SIGKILL), 0);
+}
+
 /* Its children notice that it is gone a moment later; nobody may start beside them. */
 static void test_killed(void **state)
 {
     (void)state;
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(kill(scratch.server.pid, SIGKILL), 0);
+        kill_server();
         const int before = scratch.server.pid;
         scratch_restart();
         assert_int_not_equal(scratch.server.pid, before);
@@ -86,7 +93,7 @@ static void test_stale_pid_reused(void **state)
     (void)state;
     BUF path = { 0 }, first = { 0 };
     buf_printf(&path, "%s/postgres/postmaster.pid", scratch.dir);
-    assert_int_equal(kill(scratch.server.pid, SIGKILL), 0);
+    kill_server();
     buf_printf(&first, "%-*d", snprintf(NULL, 0, "%d", scratch.server.pid), getpid());
     const int fd = open(path.p, O_WRONLY | O_CLOEXEC);
     assert_true(fd >= 0);
@@ -168,7 +175,7 @@ static void sockets_elsewhere(const char *name)
     assert_int_equal(st.st_mode & 0777, 0700);
     embedded_done(&e);
     stopped(state_dir.p);
-    chmod(path, 0755);                                   /* anybody could have made this one */
+    chmod(path, 0755); /* anybody could have made this one */
     assert_false(embedded_start(state_dir.p, &e, why, sizeof why));
     assert_non_null(strstr(why, path));
     rmdir(path);

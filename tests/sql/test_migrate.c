@@ -9,7 +9,7 @@
 #include "sql/internal.h"
 
 static PGconn *server;
-static char conninfo[400];                               /* of the current test's database, as its owner */
+static char conninfo[400]; /* of the current test's database, as its owner */
 static PGconn *side;
 static char why[400];
 
@@ -84,7 +84,8 @@ static void test_fresh_then_nothing(void **state)
     sql_is(side, "SELECT string_agg(version || ' ' || name, ', ' ORDER BY version) FROM migrations",
            "0 functions, views, grants, 1 0001-base.sql, 2 0002-more.sql");
     sql_is(side, "SELECT f()", "1");
-    sql_is(side, "SELECT count(*) FROM pg_roles WHERE rolname LIKE 'payonce\\_%' AND rolcanlogin AND NOT rolsuper", "4");
+    sql_is(side, "SELECT count(*) FROM pg_roles WHERE rolname LIKE 'payonce\\_%' AND rolcanlogin AND NOT rolsuper",
+           "4");
     OWNED char *rows = sql_one(side, "SELECT string_agg(xmin::text, ',' ORDER BY version) FROM migrations");
     migrates(whole, COUNT(whole), 2);
     sql_is(side, "SELECT string_agg(xmin::text, ',' ORDER BY version) FROM migrations", rows);
@@ -108,7 +109,7 @@ static void test_always_runs_when_changed(void **state)
     changed[2].text = "CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 2';";
     migrates(changed, COUNT(changed), 2);
     sql_is(side, "SELECT f()", "2");
-    sql_is(side, "SELECT count(*) FROM b", "2");         /* grants too: all of them or none */
+    sql_is(side, "SELECT count(*) FROM b", "2"); /* grants too: all of them or none */
 }
 
 static void test_newer_is_refused(void **state)
@@ -152,9 +153,10 @@ static void test_failure_leaves_nothing(void **state)
 static void test_failing_commit(void **state)
 {
     (void)state;
-    const struct sql_file bad[] = { { "0001-base.sql", "CREATE TABLE p (n int PRIMARY KEY);"
-                                                       "CREATE TABLE c (n int REFERENCES p DEFERRABLE INITIALLY DEFERRED);"
-                                                       "INSERT INTO c VALUES (1);" } };
+    const struct sql_file bad[] = { { "0001-base.sql",
+                                      "CREATE TABLE p (n int PRIMARY KEY);"
+                                      "CREATE TABLE c (n int REFERENCES p DEFERRABLE INITIALLY DEFERRED);"
+                                      "INSERT INTO c VALUES (1);" } };
     refused(MIGRATE_FAILED, bad, COUNT(bad), "0001-base.sql");
     sql_is(side, "SELECT to_regclass('c') IS NULL", "t");
 }
@@ -164,7 +166,7 @@ static void test_roles_need_permission(void **state)
     (void)state;
     migrates(whole, COUNT(whole), 2);
     sql_run(side, "DROP OWNED BY payonce_gateway; DROP OWNED BY payonce_settler");
-    for (int i = 1; i < 20; i++) {                       /* what other tests granted in their databases */
+    for (int i = 1; i < 20; i++) { /* what other tests granted in their databases */
         char there[500];
         snprintf(there, sizeof there, "%s dbname=test%d", scratch.server.conninfo, i);
         PGconn *pg = PQconnectdb(there);

@@ -29,11 +29,12 @@ static void test_roles(void **state)
 {
     (void)state;
     PGconn *pg = sql_open(scratch.server.conninfo);
-    sql_is(pg,
-           "SELECT count(*) FROM pg_class c, pg_roles r WHERE c.relnamespace = 'payonce'::regnamespace AND relkind = 'r'"
-           " AND rolname IN ('payonce_gateway', 'payonce_settler', 'payonce_auditor', 'payonce_operator')"
-           " AND has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')",
-           "0");
+    sql_is(
+        pg,
+        "SELECT count(*) FROM pg_class c, pg_roles r WHERE c.relnamespace = 'payonce'::regnamespace AND relkind = 'r'"
+        " AND rolname IN ('payonce_gateway', 'payonce_settler', 'payonce_auditor', 'payonce_operator')"
+        " AND has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')",
+        "0");
     sql_is(pg,
            "SELECT count(*) FROM pg_proc p, pg_roles r WHERE pronamespace = 'payonce'::regnamespace"
            " AND rolname IN ('payonce_gateway', 'payonce_settler', 'payonce_auditor', 'payonce_operator')"

@@ -1,0 +1,460 @@
+/* A paying client that costs little, so that the servers have the machine: one thread, many connections, each a closed
+ * loop of challenge, signature and paid call over plain x402 v2 ("exact" on EVM, EIP-3009).
+ *
+ *     load payers FIRST COUNT
+ *         the addresses of payers FIRST.., one a line
+ *     load pay HOST PORT PATH --payers FIRST:COUNT --connections N --seconds S [--warm S] [--keep-offer]
+ *         each payment by a payer of its own; ends when the time is over or the payers are used up. --keep-offer pays
+ *         the first 402's offer again and again (a server without quotes takes that); else each call asks its price.
+ *     load idle HOST PORT PATH --connections N
+ *         connections that were served once and stay open until standard input ends
+ *
+ * `pay` and `idle` print "ready" when all connections stand (of `pay`: when every one has sent a payment), and at the
+ * end one line of JSON. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "chain/chain.h"
+
+enum { ROOM = 16384, STATUS_MAX = 600, LATENCIES = 1 << 20 };
+
+struct options {
+    struct sockaddr_in to;
+    const char *host, *path;
+    uint64_t first, payers;
+    unsigned connections;
+    int64_t seconds, warm;
+    bool keep_offer, idle;
+};
+
+enum phase { ASKING, PAYING, RESTING };
+
+struct client {
+    int fd;
+    enum phase phase;
+    int64_t began_ms;                /* the paid call's */
+    struct buf out;
+    size_t sent, in;
+    char text[ROOM + 1];
+    size_t body_left;
+    bool head_done, closes;
+    int status;
+};
+
+struct load {
+    const struct options *o;
+    int epoll;
+    struct client *clients;
+    uint64_t next_payer, payments_sent;
+    unsigned resting;
+    char *offer;                     /* with keep_offer: the first PAYMENT-REQUIRED */
+    int64_t count_from_ms, end_ms;
+    uint64_t paid, challenges, other[STATUS_MAX], broken;
+    uint32_t *latency;
+    size_t latencies;
+    bool said_ready;
+};
+
+/* ---- payers ---- */
+
+static struct key payer(uint64_t i)
+{
+    struct key k;
+    char label[64];
+    int n = snprintf(label, sizeof label, "payonce bench payer %llu", (unsigned long long)i);
+    struct hash32 secret = keccak256(label, (size_t)n);
+    if (!key_from_secret(secret.b, &k))
+        abort();
+    return k;
+}
+
+static int list_payers(uint64_t first, uint64_t count)
+{
+    for (uint64_t i = first; i < first + count; i++) {
+        struct key k = payer(i);
+        puts(address_lower(&k.address).s);
+    }
+    return 0;
+}
+
+/* ---- one payment ---- */
+
+static const char *need(const json_t *o, const char *key)
+{
+    const char *s = json_str(o, key);
+    if (!s) {
+        (void)fprintf(stderr, "load: an offer without %s\n", key);
+        exit(1);
+    }
+    return s;
+}
+
+static struct authorization sign_offer(const json_t *offer, const struct key *k)
+{
+    struct authorization a = { .from = k->address, .valid_after = AMOUNT_ZERO };
+    const json_t *extra = json_object_get(offer, "extra"), *timeout = json_object_get(offer, "maxTimeoutSeconds");
+    struct token t = { .name = need(extra, "name"), .version = need(extra, "version") };
+    const char *to = need(offer, "payTo"), *amount = need(offer, "amount"), *asset = need(offer, "asset");
+    bool ok = network_id_read(need(offer, "network"), &t.chain_id) && address_read(to, strlen(to), &a.to) &&
+              amount_read(amount, strlen(amount), &a.value) && address_read(asset, strlen(asset), &t.address);
+    a.valid_before = amount_of((uint64_t)(clock_wall_s() + json_integer_value(timeout)));
+    bytes_random(&a.nonce, sizeof a.nonce);
+    token_domain(&t);
+    if (!ok || !authorization_sign(&a, &t, k)) {
+        (void)fprintf(stderr, "load: an offer that cannot be signed\n");
+        exit(1);
+    }
+    return a;
+}
+
+/* The value of PAYMENT-SIGNATURE: the offer is given back as it came. */
+static void payment(const char *required, const struct key *k, struct buf *ret)
+{
+    uint8_t *text;
+    size_t n;
+    struct json_why why;
+    if (!base64_read(required, strlen(required), &text, &n))
+        abort();
+    JSON *r = json_read((const char *)text, n, &why);
+    free(text);
+    json_t *offer = json_array_get(json_object_get(r, "accepts"), 0);
+    struct authorization a = sign_offer(offer, k);
+    char signature[2 * 65 + 3];
+    hex_write(signature, a.signature, 65);
+    JSON *p = json_pack("{s:i, s:{s:s, s:{s:s, s:s, s:s, s:s, s:s, s:s}}, s:O, s:O}", "x402Version", 2, "payload", "signature",
+                        signature, "authorization", "from", address_checksum(&a.from).s, "to", address_checksum(&a.to).s,
+                        "value", amount_text(a.value).s, "validAfter", "0", "validBefore", amount_text(a.valid_before).s,
+                        "nonce", hash_text(&a.nonce).s, "resource", json_object_get(r, "resource"), "accepted", offer);
+    OWNED char *json = json_write(p);
+    base64_add(ret, json, strlen(json));
+}
+
+/* ---- a connection ---- */
+
+static void arm(struct load *l, struct client *c, int how, uint32_t events)
+{
+    struct epoll_event e = { .events = events, .data.ptr = c };
+    if (epoll_ctl(l->epoll, how, c->fd, &e) != 0)
+        abort();
+}
+
+static void open_connection(struct load *l, struct client *c)
+{
+    int one = 1;
+    c->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (c->fd < 0 || (connect(c->fd, (const struct sockaddr *)&l->o->to, sizeof l->o->to) != 0 && errno != EINPROGRESS)) {
+        perror("load: connect");
+        exit(1);
+    }
+    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    arm(l, c, EPOLL_CTL_ADD, EPOLLIN | EPOLLOUT);
+}
+
+static void start(struct client *c, const struct options *o, const char *header, const char *value)
+{
+    c->out.n = c->sent = c->in = c->body_left = 0;
+    c->head_done = c->closes = false;
+    buf_printf(&c->out, "GET %s HTTP/1.1\r\nHost: %s\r\n%s%s%s\r\n", o->path, o->host, header, value, *value ? "\r\n" : "");
+}
+
+static void rest(struct load *l, struct client *c)
+{
+    c->phase = RESTING;
+    l->resting++;
+}
+
+static void pay(struct load *l, struct client *c, const char *required)
+{
+    if (l->next_payer == l->o->first + l->o->payers) {
+        rest(l, c);
+        return;
+    }
+    struct key k = payer(l->next_payer++);
+    BUF value = { 0 };
+    payment(required, &k, &value);
+    start(c, l->o, "PAYMENT-SIGNATURE: ", value.p);
+    c->phase = PAYING;
+    c->began_ms = clock_mono_ms();
+    l->payments_sent++;
+}
+
+static void ask(struct load *l, struct client *c)
+{
+    if (l->offer) {
+        pay(l, c, l->offer);
+        return;
+    }
+    start(c, l->o, "", "");
+    c->phase = ASKING;
+}
+
+/* ---- answers ---- */
+
+/* The value of a header in the head, cut off behind it; NULL: none. */
+static char *header(struct client *c, const char *name)
+{
+    size_t n = strlen(name);
+    for (char *line = strstr(c->text, "\r\n"); line; line = strstr(line, "\r\n")) {
+        line += 2;
+        if (strncasecmp(line, name, n) != 0 || line[n] != ':')
+            continue;
+        char *value = line + n + 1 + strspn(line + n + 1, " ");
+        value[strcspn(value, "\r")] = '\0';
+        return value;
+    }
+    return NULL;
+}
+
+static void paid_call_ended(struct load *l, struct client *c)
+{
+    int64_t now = clock_mono_ms();
+    if (now < l->count_from_ms || now >= l->end_ms)
+        return;
+    if (c->status == 200) {
+        l->paid++;
+        if (l->latencies < LATENCIES)
+            l->latency[l->latencies++] = (uint32_t)(now - c->began_ms);
+    } else {
+        l->other[c->status < STATUS_MAX ? c->status : 0]++;
+    }
+}
+
+static void answered(struct load *l, struct client *c)
+{
+    if (c->phase == PAYING) {
+        paid_call_ended(l, c);
+        ask(l, c);
+        return;
+    }
+    l->challenges++;
+    char *required = header(c, "PAYMENT-REQUIRED");
+    if (c->status != 402 || !required) {
+        (void)fprintf(stderr, "load: no challenge but status %d\n", c->status);
+        exit(1);
+    }
+    if (l->o->idle) {
+        rest(l, c);
+        return;
+    }
+    if (l->o->keep_offer && !l->offer)
+        l->offer = str_copy(required);
+    pay(l, c, required);
+}
+
+static void read_head(struct client *c)
+{
+    char *end = strstr(c->text, "\r\n\r\n");
+    if (!end)
+        return;
+    const char *length = strcasestr(c->text, "\r\nContent-Length:");
+    size_t body = length && length < end ? (size_t)strtoull(length + 17, NULL, 10) : 0, have = c->in - (size_t)(end + 4 - c->text);
+    const char *closes = strcasestr(c->text, "\r\nConnection: close");
+    c->status = atoi(c->text + 9);
+    c->head_done = true;
+    c->closes = closes && closes < end;
+    c->body_left = body > have ? body - have : 0;
+    end[2] = '\0';
+}
+
+/* False: the connection is no longer good. */
+static bool take(struct client *c)
+{
+    static char rest_of_body[65536];
+    char *to = c->head_done ? rest_of_body : c->text + c->in;
+    size_t room = c->head_done ? sizeof rest_of_body : ROOM - c->in;
+    ssize_t n = room ? recv(c->fd, to, room, 0) : 0;
+    if (n <= 0)
+        return n < 0 && errno == EAGAIN;
+    if (c->head_done) {
+        c->body_left -= (size_t)n < c->body_left ? (size_t)n : c->body_left;
+        return true;
+    }
+    c->in += (size_t)n;
+    c->text[c->in] = '\0';
+    read_head(c);
+    return true;
+}
+
+static bool give(struct client *c)
+{
+    if (c->sent == c->out.n)
+        return true;
+    ssize_t n = send(c->fd, c->out.p + c->sent, c->out.n - c->sent, MSG_NOSIGNAL);
+    if (n < 0)
+        return errno == EAGAIN || errno == ENOTCONN;
+    c->sent += (size_t)n;
+    return true;
+}
+
+static void renew(struct load *l, struct client *c)
+{
+    close(c->fd);
+    open_connection(l, c);
+}
+
+static void serve(struct load *l, struct client *c, uint32_t events)
+{
+    if (((events & EPOLLIN) && !take(c)) || ((events & EPOLLOUT) && !give(c)) || (events & EPOLLERR)) {
+        l->broken++;
+        renew(l, c);
+        ask(l, c);
+        return;
+    }
+    if (c->phase != RESTING && c->head_done && c->body_left == 0) {
+        bool closes = c->closes;
+        answered(l, c);
+        if (closes)
+            renew(l, c);
+        else
+            (void)give(c);                       /* what went wrong comes back as an event */
+    }
+    arm(l, c, EPOLL_CTL_MOD, c->sent < c->out.n ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+/* ---- a run ---- */
+
+static void say_ready(struct load *l)
+{
+    bool ready = l->o->idle ? l->resting == l->o->connections : l->payments_sent >= l->o->connections;
+    if (!ready || l->said_ready)
+        return;
+    l->said_ready = true;
+    puts("ready");
+    (void)fflush(stdout);
+}
+
+static bool input_ended(void)
+{
+    struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
+    char drop[64];
+    return poll(&p, 1, 0) == 1 && read(STDIN_FILENO, drop, sizeof drop) <= 0;
+}
+
+static bool over(const struct load *l)
+{
+    if (l->o->idle)
+        return input_ended();
+    return clock_mono_ms() >= l->end_ms || l->resting == l->o->connections;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void report(struct load *l)
+{
+    qsort(l->latency, l->latencies, sizeof *l->latency, compare);
+    uint32_t p50 = l->latencies ? l->latency[l->latencies / 2] : 0, p99 = l->latencies ? l->latency[l->latencies * 99 / 100] : 0;
+    JSON *other = json_object();
+    for (int i = 0; i < STATUS_MAX; i++)
+        if (l->other[i]) {
+            char name[16];
+            (void)snprintf(name, sizeof name, "%d", i);
+            json_object_set_new(other, name, json_integer((json_int_t)l->other[i]));
+        }
+    JSON *o = json_pack("{s:I, s:I, s:I, s:I, s:i, s:i, s:O}", "paid", (json_int_t)l->paid, "challenges", (json_int_t)l->challenges,
+                        "sent", (json_int_t)l->payments_sent, "broken", (json_int_t)l->broken, "p50_ms", (int)p50, "p99_ms",
+                        (int)p99, "other", other);
+    OWNED char *text = json_write(o);
+    puts(text);
+}
+
+static int run(const struct options *o)
+{
+    struct load l = { .o = o, .epoll = epoll_create1(EPOLL_CLOEXEC), .next_payer = o->first };
+    struct epoll_event events[256];
+    l.clients = mem_new(o->connections * sizeof *l.clients);
+    l.latency = mem_new(LATENCIES * sizeof *l.latency);
+    l.count_from_ms = clock_mono_ms() + o->warm * 1000;
+    l.end_ms = l.count_from_ms + o->seconds * 1000;
+    for (unsigned i = 0; i < o->connections; i++) {
+        open_connection(&l, &l.clients[i]);
+        ask(&l, &l.clients[i]);
+        if (i % 64 != 63)
+            continue;                            /* a listening socket's queue is short: let it be taken from */
+        for (int n; (n = epoll_wait(l.epoll, events, 256, 1)) > 0;)
+            for (int e = 0; e < n; e++)
+                serve(&l, events[e].data.ptr, events[e].events);
+    }
+    while (!over(&l)) {
+        int n = epoll_wait(l.epoll, events, 256, 100);
+        for (int i = 0; i < n; i++)
+            serve(&l, events[i].data.ptr, events[i].events);
+        say_ready(&l);
+    }
+    report(&l);
+    return 0;
+}
+
+/* ---- the command line ---- */
+
+static void read_options(int argc, char **argv, struct options *o)
+{
+    static const struct option known[] = {
+        { "payers", required_argument, NULL, 'p' }, { "connections", required_argument, NULL, 'c' },
+        { "seconds", required_argument, NULL, 's' }, { "warm", required_argument, NULL, 'w' },
+        { "keep-offer", no_argument, NULL, 'k' }, { NULL, 0, NULL, 0 },
+    };
+    for (int k; (k = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        unsigned long long v = optarg ? strtoull(optarg, NULL, 10) : 0;
+        if (k == 'p') {
+            const char *colon = strchr(optarg, ':');
+            o->first = v;
+            o->payers = colon ? strtoull(colon + 1, NULL, 10) : 0;
+        } else if (k == 'c') {
+            o->connections = (unsigned)v;
+        } else if (k == 's') {
+            o->seconds = (int64_t)v;
+        } else if (k == 'w') {
+            o->warm = (int64_t)v;
+        } else if (k == 'k') {
+            o->keep_offer = true;
+        } else {
+            exit(2);
+        }
+    }
+}
+
+static void raise_limit(void)
+{
+    struct rlimit r;
+    if (getrlimit(RLIMIT_NOFILE, &r) == 0) {
+        r.rlim_cur = r.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &r);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = { .connections = 1, .seconds = 5 };
+    if (argc == 4 && strcmp(argv[1], "payers") == 0)
+        return list_payers(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
+    o.idle = argc > 1 && strcmp(argv[1], "idle") == 0;
+    if (argc < 5 || (!o.idle && strcmp(argv[1], "pay") != 0)) {
+        (void)fprintf(stderr, "load payers FIRST COUNT | load pay|idle HOST PORT PATH --connections N ...\n");
+        return 2;
+    }
+    o.host = argv[2];
+    o.path = argv[4];
+    o.to = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[3])) };
+    if (inet_pton(AF_INET, o.host, &o.to.sin_addr) != 1)
+        return 2;
+    read_options(argc - 4, argv + 4, &o);
+    raise_limit();
+    return run(&o);
+}

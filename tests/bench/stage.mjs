@@ -1,0 +1,190 @@
+// Both stacks beside each other on one chain, and the gauges that read them.
+import { spawn } from 'node:child_process';
+import { readFileSync, readdirSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { join } from 'node:path';
+import { toHex } from 'viem';
+import { labelled, payTo } from '../../dev/accounts.mjs';
+import { run, sleep } from '../../dev/process.mjs';
+import { USDC } from '../../dev/usdc.mjs';
+import { root } from '../lib/paths.mjs';
+import { World, freePort } from '../lib/world.mjs';
+
+const path = '/iso/countries?code=FR';
+const peerKey = labelled('bench peer');
+const peerPayTo = labelled('bench peer pay to').address;
+
+// ---- gauges: CPU and memory of processes, from the kernel ----
+
+function stat(pid) {
+    try {
+        const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+        const fields = text.slice(text.lastIndexOf(')') + 2).split(' ').map(Number);
+        return { parent: fields[1], own: fields[11] + fields[12], reaped: fields[13] + fields[14] };
+    } catch {
+        return null;                             // it ended meanwhile: its parent's `reaped` has it
+    }
+}
+
+const childrenOf = (pid) => readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name))
+    .map(Number).filter((other) => stat(other)?.parent === pid);
+
+// Seconds of CPU so far. A family is a process with its children, those that have ended included.
+const seconds = (pids) => pids.reduce((sum, pid) => sum + (stat(pid)?.own ?? 0), 0) / 100;
+const familySeconds = (pid) => seconds([pid, ...childrenOf(pid)]) + stat(pid).reaped / 100;
+
+// Memory in MB, what is shared counted once.
+const pss = (pids) => pids.reduce((sum, pid) =>
+    sum + Number(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8').match(/^Pss: +([0-9]+) kB/m)[1]) / 1024, 0);
+
+export class Stage {
+    #nextPayer = 0;
+    #children = [];
+
+    constructor(load) {
+        this.load = load;
+        process.on('exit', () => this.#children.forEach((child) => child.kill('SIGKILL')));
+    }
+
+    async start() {
+        // Blocks by hand while the parts come up; each measure says how it wants them.
+        this.world = new World({
+            blockTime: 0, gasLimit: 1_000_000_000, network: { block_time_ms: 2000 }, extra: { wait_ms: 120_000 },
+        });
+        await this.world.start();
+        this.chain = this.world.chain;
+        await this.#startPeer();
+        return this;
+    }
+
+    async #startPeer() {
+        await this.chain.giveGas(peerKey.address);
+        const [facilitator, resource] = [await freePort(), await freePort()];
+        const facilitatorUrl = `http://127.0.0.1:${facilitator}`;
+        const peer = (args) => spawn(process.execPath, [join(root, 'tests/bench/peer.mjs'), ...args.map(String)], {
+            stdio: ['ignore', 'inherit', 'inherit'],
+            env: { ...process.env, NODE_ENV: 'production', PEER_KEY: peerKey.key },
+        });
+        this.#children.push(peer(['facilitator', '--port', facilitator, '--rpc', this.world.rpcUrl]));
+        await this.#answers(`${facilitatorUrl}/supported`, 200);
+        this.#children.push(peer(['resource', '--port', resource, '--facilitator', facilitatorUrl, '--pay-to', peerPayTo]));
+        this.peerPort = resource;
+        await this.#answers(`http://127.0.0.1:${resource}/paid`, 402);
+        await this.#answers(`${this.world.gateway}${path}`, 402);
+    }
+
+    async #answers(url, status) {
+        const answer = () => fetch(url).then((a) => a.status, () => 0);
+        await this.world.waitFor(async () => await answer() === status, `${url} answers ${status}`);
+    }
+
+    // ---- the two sides ----
+
+    ours() {
+        const { world } = this;
+        const pids = [world.pid('gateway'), world.pid('settler')];
+        return {
+            name: 'payonce', port: world.ports.gateway, path, payTo, options: [],
+            pss: () => pss(pids),
+            cpu: () => ({ own: seconds(pids), postgres: familySeconds(world.postgres) }),
+        };
+    }
+
+    peer() {
+        const pids = this.#children.map((child) => child.pid);
+        return {
+            name: 'official', port: this.peerPort, path: '/paid', payTo: peerPayTo, options: ['--keep-offer'],
+            pss: () => pss(pids),
+            cpu: () => ({ own: seconds(pids), postgres: 0 }),
+        };
+    }
+
+    // ---- the chain ----
+
+    // A block for each transaction.
+    async mineAtOnce() {
+        await this.chain.rpc.call('evm_setIntervalMining', 0);
+        await this.chain.rpc.call('evm_setAutomine', true);
+    }
+
+    async mineEvery(blockSeconds) {
+        await this.chain.rpc.call('evm_setAutomine', false);
+        await this.chain.rpc.call('evm_setIntervalMining', blockSeconds);
+    }
+
+    // Nothing is mined from here on.
+    async mineNot() {
+        await this.mineEvery(0);
+    }
+
+    // Transfers to `to` in each block from..until.
+    async transfers(to, from, until) {
+        const topics = ['0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef', null,
+            `0x${to.slice(2).toLowerCase().padStart(64, '0')}`];
+        const logs = await this.chain.rpc.call('eth_getLogs',
+            { address: USDC, topics, fromBlock: toHex(from), toBlock: toHex(until) });
+        return logs.length;
+    }
+
+    // ---- load ----
+
+    async newPayers(count) {
+        const first = this.#nextPayer;
+        this.#nextPayer += count;
+        const { stdout } = await run(this.load, ['payers', first, count].map(String));
+        await this.chain.fund(stdout.trim().split('\n'), 1_000_000n);
+        return `${first}:${count}`;
+    }
+
+    // The load program. Resolves when it says ready; then `report` resolves to what it prints at its end.
+    async #launch(args) {
+        const child = spawn(this.load, args.map(String), { stdio: ['pipe', 'pipe', 'inherit'] });
+        this.#children.push(child);
+        const lines = createInterface({ input: child.stdout });
+        let ready;
+        const up = new Promise((done) => (ready = done));
+        const report = new Promise((done, failed) => {
+            lines.on('line', (line) => (line === 'ready' ? ready() : done(JSON.parse(line))));
+            child.once('exit', (code) => {
+                this.#children.splice(this.#children.indexOf(child), 1);
+                if (code !== 0)
+                    failed(new Error(`the load program ended with ${code}`));
+            });
+        });
+        await Promise.race([up, report]);
+        return { report, end: () => child.stdin.end(), kill: () => child.kill('SIGKILL') };
+    }
+
+    pay(side, { connections, payers, seconds, warm = 0 }) {
+        return this.#launch(['pay', '127.0.0.1', side.port, side.path, '--payers', payers, '--connections', connections,
+            '--seconds', seconds, '--warm', warm, ...side.options]);
+    }
+
+    idle(side, connections) {
+        return this.#launch(['idle', '127.0.0.1', side.port, side.path, '--connections', connections]);
+    }
+
+    // Every order settled or dead, so that one measure leaves nothing to the next.
+    async settled() {
+        const open = async () => (await this.world.sql(
+            `SELECT count(*)::int AS n FROM authorizations WHERE state IN ('held', 'due', 'sent')`))[0].n;
+        await this.world.waitFor(async () => await open() === 0, 'all is settled', 90_000);
+    }
+
+    async wrk(side, connections, duration) {
+        const args = ['-t1', `-c${connections}`, `-d${duration}s`, '--latency', `http://127.0.0.1:${side.port}${side.path}`];
+        const { stdout, stderr } = await run('wrk', args);
+        const found = stdout.match(/Requests\/sec: +([0-9.]+)/);
+        if (!found)
+            throw new Error(`wrk: ${stdout}${stderr}`);
+        return Number(found[1]);
+    }
+
+    async close() {
+        this.#children.forEach((child) => child.kill('SIGKILL'));
+        await this.world.close();
+        this.world.remove();
+    }
+}
+
+export { sleep };
