@@ -36,7 +36,7 @@ static bool pin(struct desk *d, bool *ret_replaced)
     return false;
 }
 
-/* One network, one round. Submitting comes first: it is what somebody waits for. */
+/* One round. Proving comes first: it is what a parked request waits for. */
 static bool turn(struct desk *d)
 {
     bool replaced = false;
@@ -93,29 +93,19 @@ static void doze(struct loop *l)
 
 bool settler_run(const struct settler_options *o)
 {
-    OWNED struct desk *desks = mem_new(o->net_count * sizeof *desks);
+    struct desk d = { .net = o->net, .relayer = o->relayer, .loop = o->loop, .db = o->db };
     int64_t sweep_at_ms = 0;
     bool ok = true;
-    for (size_t i = 0; i < o->net_count; i++) {
-        struct desk *d = &desks[i];
-        d->net = &o->nets[i];
-        d->relayer = o->relayer;
-        d->loop = o->loop;
-        d->db = o->db;
-        d->rpc = rpc_new(o->fetcher, o->loop, d->net->chain_id, d->net->rpc, d->net->rpc_count, d->net->rpc_timeout_ms);
-        bytes_random(&d->instance, sizeof d->instance);
-    }
+    d.rpc = rpc_new(o->fetcher, o->loop, d.net->chain_id, d.net->rpc, d.net->rpc_count, d.net->rpc_timeout_ms);
+    bytes_random(&d.instance, sizeof d.instance);
     while (ok && !*o->stop) {
-        for (size_t i = 0; ok && i < o->net_count && !*o->stop; i++)
-            ok = turn(&desks[i]);
+        ok = turn(&d);
         sweep(o, &sweep_at_ms);
         if (ok && !*o->stop)
             doze(o->loop);
     }
-    for (size_t i = 0; i < o->net_count; i++) {
-        if (desks[i].owner)
-            leave(&desks[i]);
-        rpc_free(desks[i].rpc);
-    }
+    if (d.owner)
+        leave(&d);
+    rpc_free(d.rpc);
     return ok;
 }

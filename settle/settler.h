@@ -1,4 +1,4 @@
-/* The settler: the only holder of the relayer's key. For each network it submits what is due, proves what was mined,
+/* The settler of one network: the only holder of the relayer's key. It submits what is due, proves what was mined,
  * resolves what is unknown, and frees what a dead gateway left. It never tells an order anything but what the chain proved. */
 #ifndef SETTLE_SETTLER_H
 #define SETTLE_SETTLER_H
@@ -10,8 +10,7 @@ struct settler_options {
     struct loop *loop;
     struct db *db;
     struct fetcher *fetcher;
-    const struct net *nets;
-    size_t net_count;
+    const struct net *net;
     const struct key *relayer;
     const bool *stop;                /* becomes true on SIGTERM: finish the step under way, then return */
 };

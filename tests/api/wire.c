@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,6 +31,7 @@ struct child child_start(const char *idle_ms, const char *read_ms)
     struct child c = { .pid = fork() };
     assert_true(c.pid >= 0);
     if (c.pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);                /* a failed test leaves nobody behind */
         dup2(out[1], STDOUT_FILENO);
         close(out[0]);
         execl(SERVER_APP, SERVER_APP, "127.0.0.1:0", idle_ms, read_ms, (char *)NULL);
@@ -88,21 +90,22 @@ int wire_open(const struct child *c)
     return wire_open_from(c, "127.0.0.1");
 }
 
-void wire_send_bytes(int fd, const void *p, size_t n)
+bool wire_send_bytes(int fd, const void *p, size_t n)
 {
     const char *at = p;
     while (n > 0) {
         const ssize_t sent = send(fd, at, n, MSG_NOSIGNAL);
         if (sent <= 0)
-            return;
+            return false;
         at += sent;
         n -= (size_t)sent;
     }
+    return true;
 }
 
 void wire_send(int fd, const char *text)
 {
-    wire_send_bytes(fd, text, strlen(text));
+    (void)wire_send_bytes(fd, text, strlen(text));       /* a server that closed is seen by what it answered */
 }
 
 /* Byte by byte up to the blank line: what belongs to the next answer must stay in the socket. */

@@ -18,7 +18,7 @@ int child_stop(struct child *c);                         /* both */
 int wire_open(const struct child *c);
 int wire_open_from(const struct child *c, const char *address);
 void wire_send(int fd, const char *text);
-void wire_send_bytes(int fd, const void *p, size_t n);   /* as much as the other side takes */
+bool wire_send_bytes(int fd, const void *p, size_t n);   /* false: the other side did not take all */
 void wire_read_answer(int fd, bool head, struct buf *ret); /* one whole answer, by its Content-Length */
 bool wire_closed(int fd, int within_ms);                 /* after what is left to read */
 bool wire_silent(int fd, int for_ms);                    /* nothing came */
