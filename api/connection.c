@@ -54,7 +54,8 @@ static struct connection *connection_of(struct MHD_Connection *m)
     return info_of(m, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-static void connection_changed(void *arg, struct MHD_Connection *m, void **context, enum MHD_ConnectionNotificationCode what)
+static void connection_changed(void *arg, struct MHD_Connection *m, void **context,
+                               enum MHD_ConnectionNotificationCode what)
 {
     struct server *s = arg;
     struct connection *c = *context;

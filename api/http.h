@@ -156,7 +156,7 @@ extern const char cors_exposed[];
 /* ---- libmicrohttpd's side ---- */
 
 struct MHD_Daemon *connection_daemon(struct server *s, int listen_fd, unsigned max_connections) MUST_CHECK;
-void linger(struct server *s, int fd);                   /* reads what still comes for a moment, so that our last answer arrives */
+void linger(struct server *s, int fd);                   /* keeps a copy open for a moment: our last answer arrives */
 void linger_stop(struct server *s);
 
 #endif

@@ -46,7 +46,7 @@ static void kicked(void *arg)
     (void)arg;
 }
 
-/* The timer that is due at once keeps the loop from sleeping, also when another hook than the server's is the caller. */
+/* The timer, due at once, keeps the loop from sleeping, also when another hook than the server's is the caller. */
 void request_ready(struct request *rq)
 {
     struct server *s = rq->server;

@@ -53,7 +53,7 @@ struct reply *reply_problem(const struct request *rq, enum err e, const char *de
 
 struct step request_reply(struct request *rq, struct reply *r) MUST_CHECK;       /* takes r */
 struct step request_wait(struct request *rq) MUST_CHECK;
-void request_go(struct request *rq, phase *next);        /* exactly once after request_wait; may come before it returns */
+void request_go(struct request *rq, phase *next);        /* once for each request_wait; may come before it returns */
 struct topic { uint8_t b[16]; };
 struct step request_park(struct request *rq, struct topic t, int64_t deadline_ms, phase *next) MUST_CHECK;
 

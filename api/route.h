@@ -11,7 +11,8 @@
 bool route_pattern_ok(const char *pattern, const char **ret_why) MUST_CHECK;  /* for the configuration's check */
 bool route_matches(const char *pattern, struct slice path) MUST_CHECK;
 bool route_reserved(const char *pattern);                /* our own addresses: /orders/, /receipts/, /payments/, ... */
-/* NULL: no tool has this path (ret_allow untouched) or none has this method there (ret_allow: the Allow value). HEAD is GET. */
+/* NULL: no tool has this path (ret_allow untouched) or none has this method there (ret_allow: the Allow value).
+ * HEAD is GET. Where two patterns match, the one that spells out more at the first difference is meant. */
 const struct tool *route_find(const struct config *c, const char *method, struct slice path, struct buf *ret_allow);
 
 #endif

@@ -1,7 +1,7 @@
 /* The daemon on our loop.
  *
- * libmicrohttpd has an epoll descriptor of its own, which is one watch in ours, and everything it does happens in MHD_run,
- * which only our hook before each sleep calls: when that descriptor was ready, when a request was resumed (the library
+ * libmicrohttpd has an epoll descriptor of its own, which is one watch in ours. All it does happens in MHD_run, which
+ * only our hook before each sleep calls: when that descriptor was ready, when a request was resumed (the library
  * does not tell itself), or when its timeout is due. Driven like this its inner loop never blocks, so that it does not
  * stall at 128, 256, ... ready connections as its own threads do. */
 #include "api/server.h"

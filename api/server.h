@@ -35,8 +35,8 @@ struct server *server_new(struct loop *l, const struct server_options *o, const 
 unsigned server_port(const struct server *s);            /* the one that was bound: for host:0 */
 void server_wake(struct server *s, struct topic t);      /* every request parked on t runs its next phase */
 void server_wake_all(struct server *s);                  /* after a LISTEN connection was remade */
-/* Stops accepting, wakes the parked and turns the loop until all are answered or the deadline came. What arrives meanwhile
- * on open connections gets 503 shutting_down. */
+/* Stops accepting, wakes the parked and turns the loop until all are answered or the deadline came. What arrives
+ * meanwhile on open connections gets 503 shutting_down. */
 void server_drain(struct server *s, int64_t deadline_ms);
 /* Closes every connection. A request that still waits is freed too: what it waits for must not call it any more. */
 void server_free(struct server *s);

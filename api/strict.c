@@ -1,9 +1,9 @@
 /* Is this head one that everybody reads the same way?
  *
  * libmicrohttpd 0.9.75 accepts bare line feeds, folded lines (it glues them to the header's *name*), NULs, "Name :",
- * two lengths, and spaces around the target. What it hands out points into its buffer, where it has only put NULs in place of
- * the separators. So one walk shows all of that at once: in a clean head each line begins exactly where the one before
- * it ended, two bytes (CR LF) further on. */
+ * two lengths, and spaces around the target. What it hands out points into its buffer, where it has only put NULs in
+ * place of the separators. So one walk shows all of that at once: in a clean head each line begins exactly where the
+ * one before it ended, two bytes (CR LF) further on. */
 #include <string.h>
 #include <strings.h>
 

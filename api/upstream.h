@@ -1,9 +1,9 @@
 /* The seller's API: one call, with everything that must or must not travel.
  *
- * Goes out: the client's method, the raw target that was matched, its end-to-end headers less payment headers, hop-by-hop
- * headers and those we set: Host of the upstream, Idempotency-Key: <order id>, X-Payer, traceparent (the client's,
- * or a new one), X-Forwarded-For, X-Request-Id. Comes back: status, end-to-end headers less payment and receipt headers,
- * body. A call that must not be repeated goes over a fresh connection. */
+ * Goes out: the client's method, the raw target that was matched, its end-to-end headers less payment headers and
+ * those we set: Host of the upstream, Idempotency-Key: <order id>, X-Payer, traceparent (the client's, or a new one),
+ * X-Forwarded-For, X-Request-Id. Comes back: status, end-to-end headers less payment and receipt headers, body. A call
+ * that must not be repeated goes over a fresh connection. */
 #ifndef API_UPSTREAM_H
 #define API_UPSTREAM_H
 

@@ -14,13 +14,13 @@ static const char *const payment[] = { "PAYMENT-SIGNATURE", "PAYMENT-REQUIRED", 
                                        "X-PAYMENT",         "X-PAYMENT-RESPONSE", "SIGN-IN-WITH-X",
                                        "Payonce-*" };
 
-/* Ours, so the client's do not pass. Its Authorization does: nothing here asks for one, so it is meant for the seller. */
+/* Ours, so the client's do not pass. Its Authorization does: nothing here asks for one, it is meant for the seller. */
 static const char *const said_by_us[] = { "Host",      "Idempotency-Key", "X-Payer",      "X-Forwarded-*",
                                           "Forwarded", "X-Real-IP",       "X-Request-Id", "traceparent" };
 /* About the client's connection to us, so the upstream's do not pass. */
 static const char *const answered_by_us[] = { "Access-Control-*", "Date", "X-Request-Id" };
 
-/* A paid answer without one of its headers is worth more than none: the head must fit into what the server has for it. */
+/* A paid answer without one of its headers is worth more than none: the head must fit into the server's pool. */
 enum { INCOMING_BYTES = 6 * 1024 };
 
 static bool matches(struct slice name, const char *pattern)

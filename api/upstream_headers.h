@@ -1,5 +1,5 @@
-/* Which headers travel to the seller's API and back. Payment headers, what belongs to one connection only, and what we say
- * ourselves do not: a client can neither claim to be a payer nor an upstream to have issued a receipt. */
+/* Which headers travel to the seller's API and back. Payment headers, what belongs to one connection only, and what
+ * we say ourselves do not: a client can neither claim to be a payer nor an upstream to have issued a receipt. */
 #ifndef API_UPSTREAM_HEADERS_H
 #define API_UPSTREAM_HEADERS_H
 

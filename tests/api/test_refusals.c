@@ -55,8 +55,8 @@ static void ambiguous_framing(void **state)
     REFUSES("POST /echo HTTP/1.1\r\n" H "Content-Length: 5\r\nContent-Length: +5\r\n\r\nabcde", 400, "bad_request");
     REFUSES("POST /echo HTTP/1.1\r\n" H "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400, "bad_request");
     REFUSES("POST /echo HTTP/1.1\r\n" H "Transfer-Encoding: identity\r\n\r\n", 400, "bad_request");
-    REFUSES("POST /echo HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400,
-            "bad_request");
+    REFUSES("POST /echo HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            400, "bad_request");
     REFUSES("POST /echo HTTP/1.0\r\n" H "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, "bad_request");
 }
 

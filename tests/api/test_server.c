@@ -106,6 +106,36 @@ static void park_and_wake(void **state)
     close(other);
 }
 
+/* Topics share the table's rings: a thousand others meet the few that are parked, and wake none. */
+static void wakes_only_its_topic(void **state)
+{
+    (void)state;
+    enum { PARKED = 50, OTHERS = 1000 };
+    BUF answer = { 0 };
+    int parked[PARKED];
+    const int fd = wire_open(&server);
+    for (int i = 0; i < PARKED; i++) {
+        OWNED char *text = str_format("GET /park?mine-%d HTTP/1.1\r\n" H "\r\n", i);
+        parked[i] = wire_open(&server);
+        wire_send(parked[i], text);
+    }
+    until_stat("parked=", PARKED);
+    for (int i = 0; i < OTHERS; i++) {
+        OWNED char *text = str_format("GET /wake?other-%d HTTP/1.1\r\n" H "\r\n", i);
+        wire_send(fd, text);
+        wire_read_answer(fd, false, &answer);
+    }
+    assert_int_equal(stat_of("parked="), PARKED);
+    for (int i = 0; i < PARKED; i++) {
+        OWNED char *topic = str_format("mine-%d", i);
+        wake(topic);
+        wire_read_answer(parked[i], false, &answer);
+        assert_int_equal(answer_status(&answer), 200);
+        close(parked[i]);
+    }
+    close(fd);
+}
+
 static void woken_answers_leave_at_once(void **state)
 {
     (void)state;
@@ -176,7 +206,8 @@ static void head_and_options(void **state)
     wire_send(fd, "HEAD /length HTTP/1.1\r\n" H "\r\n");
     wire_read_answer(fd, true, &answer);
     assert_true(answer_has(&answer, "Content-Length: 12345"));
-    wire_send(fd, "OPTIONS /no/such HTTP/1.1\r\n" H "Origin: https://a\r\nAccess-Control-Request-Headers: x-one,x-two\r\n\r\n");
+    wire_send(fd, "OPTIONS /no/such HTTP/1.1\r\n" H "Origin: https://a\r\n"
+                  "Access-Control-Request-Headers: x-one,x-two\r\n\r\n");
     wire_read_answer(fd, false, &answer);
     assert_int_equal(answer_status(&answer), 204);
     assert_true(answer_has(&answer, "PAYMENT-SIGNATURE, X-PAYMENT, SIGN-IN-WITH-X, Content-Type, Idempotency-Key, "
@@ -317,6 +348,7 @@ int main(void)
         cmocka_unit_test(pipelined),
         cmocka_unit_test(waiting),
         cmocka_unit_test(park_and_wake),
+        cmocka_unit_test(wakes_only_its_topic),
         cmocka_unit_test(woken_answers_leave_at_once),
         cmocka_unit_test(park_until_deadline),
         cmocka_unit_test(park_again),

@@ -12,7 +12,7 @@ struct child { pid_t pid; unsigned port; };
 
 struct child child_start(const char *idle_ms, const char *read_ms);
 void child_signal_stop(const struct child *c);
-int child_wait(struct child *c);                         /* its exit status; fails the test if it does not end in 10 s */
+int child_wait(struct child *c);                         /* its exit status; fails the test after 10 s */
 int child_stop(struct child *c);                         /* both */
 
 int wire_open(const struct child *c);

@@ -86,6 +86,7 @@ export class Stage {
         return {
             name: 'payonce', port: world.ports.gateway, path, payTo, options: [],
             pss: () => pss(pids),
+            gatewayPss: () => pss([world.pid('gateway')]),
             cpu: () => ({ own: seconds(pids), postgres: familySeconds(world.postgres) }),
         };
     }
@@ -164,15 +165,42 @@ export class Stage {
         return this.#launch(['idle', '127.0.0.1', side.port, side.path, '--connections', connections]);
     }
 
-    // Every order settled or dead, so that one measure leaves nothing to the next.
-    async settled() {
-        const open = async () => (await this.world.sql(
-            `SELECT count(*)::int AS n FROM authorizations WHERE state IN ('held', 'due', 'sent')`))[0].n;
-        await this.world.waitFor(async () => await open() === 0, 'all is settled', 90_000);
+    // Paid calls whose work is done and whose money is not proven.
+    async waitingOrders() {
+        const [{ n }] = await this.world.sql(`SELECT count(*)::int AS n
+            FROM orders o JOIN authorizations a ON a.id = o.authorization_id
+            WHERE o.work = 'done' AND a.state IN ('due', 'sent')`);
+        return n;
+    }
+
+    async #openOrders() {
+        const [{ n }] = await this.world.sql(`SELECT count(*)::int AS n FROM authorizations
+            WHERE state IN ('held', 'due', 'sent')`);
+        return n;
+    }
+
+    // Waits until a side has no work left, so that one run leaves nothing to the next.
+    async quiet(side) {
+        const atRest = async () => {
+            if (side.name === 'payonce' && await this.#openOrders() > 0)
+                return false;
+            const before = side.cpu();
+            await sleep(500);
+            const after = side.cpu();
+            return after.own + after.postgres - before.own - before.postgres < 0.1;
+        };
+        await this.world.waitFor(atRest, `${side.name} has nothing left to do`, 90_000);
+    }
+
+    // The database's settings that make a commit durable.
+    async durability() {
+        const names = ['fsync', 'synchronous_commit', 'full_page_writes'];
+        const values = await Promise.all(names.map((name) => this.world.psql(`SHOW ${name}`)));
+        return Object.fromEntries(names.map((name, i) => [name, values[i].trim()]));
     }
 
     async wrk(side, connections, duration) {
-        const args = ['-t1', `-c${connections}`, `-d${duration}s`, '--latency', `http://127.0.0.1:${side.port}${side.path}`];
+        const args = ['-t1', `-c${connections}`, `-d${duration}s`, `http://127.0.0.1:${side.port}${side.path}`];
         const { stdout, stderr } = await run('wrk', args);
         const found = stdout.match(/Requests\/sec: +([0-9.]+)/);
         if (!found)
@@ -186,5 +214,3 @@ export class Stage {
         this.world.remove();
     }
 }
-
-export { sleep };

@@ -1,0 +1,148 @@
+// What the service costs beside the official stack, on one machine and one chain, in turns: ./check bench.
+//
+//     node tests/bench/run.mjs [--quick]
+//
+// prints a table and writes var/bench.json; ends with 1 when a bar is missed. PAYONCE_PROGRAM names the program; the
+// load program is taken from the same build.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { root } from '../lib/paths.mjs';
+
+process.env.PAYONCE_PROGRAM ??= join(root, 'build/payonce');
+const { Stage } = await import('./stage.mjs');
+const { challenges, manyConnections, paidCalls, settledPayments, waiting } = await import('./measures.mjs');
+
+const full = {
+    challenges: { rounds: 5, seconds: 3 },
+    manyConnections: { rounds: 3, seconds: 2 },
+    paidCalls: { rounds: 3, seconds: 8 },
+    settledPayments: { rounds: 3, blocks: 6, peerAt1024: true },
+};
+const quick = {
+    challenges: { rounds: 3, seconds: 2 },
+    manyConnections: { rounds: 1, seconds: 2 },
+    paidCalls: { rounds: 1, seconds: 6 },
+    settledPayments: { rounds: 1, blocks: 4, peerAt1024: false },
+};
+
+// ---- what was measured, and where ----
+
+function said(command, args) {
+    try {
+        return execFileSync(command, args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+    } catch {
+        return 'unknown';
+    }
+}
+
+const packageVersion = (name) =>
+    JSON.parse(readFileSync(join(root, `tests/node_modules/${name}/package.json`), 'utf8')).version;
+
+async function surroundings(stage) {
+    const peers = ['@x402/express', '@x402/core', '@x402/evm', 'express', 'viem'];
+    return {
+        commit: said('git', ['rev-parse', '--short', 'HEAD']) + (said('git', ['status', '--porcelain']) ? ' and changes' : ''),
+        cores: cpus().length, cpu: cpus()[0].model, kernel: said('uname', ['-r']),
+        node: process.version, chain: await stage.chain.rpc.call('web3_clientVersion'),
+        postgres: (await stage.world.psql('SHOW server_version')).trim(),
+        ...await stage.durability(),
+        official: Object.fromEntries(peers.map((name) => [name, packageVersion(name)])),
+    };
+}
+
+// ---- bars ----
+
+const percent = (share) => `${(share * 100).toFixed(1)} %`;
+const times = (ratio) => `${ratio.toFixed(1)}x`;
+const megabytes = (mb) => `${mb.toFixed(0)} MB`;
+const atLeast = (name, value, bar, show) => ({ name, value, bar, ok: value >= bar, says: `${show(value)} of ${show(bar)}` });
+const atMost = (name, value, bar, show) => ({ name, value, bar, ok: value <= bar, says: `${show(value)}, at most ${show(bar)}` });
+
+const judge = (m) => [
+    atLeast('402/s at 64 connections, of the official', m.challenges.ratio, 10, times),
+    atLeast('402/s at 128 to 512, the least, of 120 and 520', m.connections.least, 0.9, percent),
+    atLeast('paid calls per CPU second, of the official', m.paid.ratio, 10, times),
+    ...[[64, 0.9], [256, 0.9], [1024, 0.7]].map(([callers, bar]) =>
+        atLeast(`settled with 2 s blocks at ${callers}`, m.settled.payonce[callers].share, bar, percent)),
+    atMost('memory, of the official', m.settled.memory.share, 0.25, percent),
+    atLeast('requests parked beside idle connections', m.waiting.parked, 1000, String),
+    atLeast('of them served when blocks came again', m.waiting.served_after, 1000, String),
+    atMost('gateway\'s memory with them', m.waiting.both_mb, 400, megabytes),
+    atMost('a fresh request meanwhile, median', m.waiting.answer_ms.median, 50, (ms) => `${ms.toFixed(1)} ms`),
+];
+
+// ---- the table ----
+
+function table(m) {
+    const rows = [['', 'payonce', 'official', 'ratio']];
+    const add = (name, ours, theirs, ratio = '') => rows.push([name, ours, theirs, ratio]);
+    const { challenges: c, paid: p, settled: s } = m;
+    add('402/s, 64 connections', c.payonce.rate.toFixed(0), c.official.rate.toFixed(0), times(c.ratio));
+    add('  CPU for one', `${c.payonce.cpu_us.toFixed(1)} us`, `${c.official.cpu_us.toFixed(1)} us`, times(c.cpu_ratio));
+    for (const [width, rate] of Object.entries(m.connections.rates))
+        add(`402/s, ${width} connections`, rate.toFixed(0), '',
+            m.connections.shares[width] ? percent(m.connections.shares[width]) : '');
+    add('paid calls per CPU second', p.payonce.per_cpu_second.toFixed(0), p.official.per_cpu_second.toFixed(1), times(p.ratio));
+    add('  CPU for one', `${p.payonce.cpu_ms.toFixed(2)} ms`, `${p.official.cpu_ms.toFixed(2)} ms`);
+    add('  of it PostgreSQL', percent(p.payonce.postgres_share), '');
+    add('  a second, 64 callers', p.payonce.rate.toFixed(0), p.official.rate.toFixed(0));
+    for (const [callers, ours] of Object.entries(s.payonce)) {
+        const theirs = s.official[callers];
+        add(`settled with 2 s blocks, ${callers} callers`, percent(ours.share), theirs ? percent(theirs.share) : '');
+        add('  latency, median / 99 %', `${ours.p50_ms} / ${ours.p99_ms} ms`, theirs ? `${theirs.p50_ms} / ${theirs.p99_ms} ms` : '');
+    }
+    add('memory after it (PSS)', megabytes(s.memory.payonce), megabytes(s.memory.official), percent(s.memory.share));
+    add(`gateway, ${m.waiting.connections} idle connections`, megabytes(m.waiting.idle_mb), '');
+    add(`  and ${m.waiting.parked} parked requests`, megabytes(m.waiting.both_mb), '');
+    add('  a fresh request, median / worst', `${m.waiting.answer_ms.median.toFixed(1)} / ${m.waiting.answer_ms.worst.toFixed(1)} ms`, '');
+    return rows.map(([name, ...cells]) => name.padEnd(38) + cells.map((cell) => cell.padStart(15)).join('')).join('\n');
+}
+
+// ---- the bench ----
+
+async function measure(stage, plan) {
+    const step = async (name, work) => {
+        process.stdout.write(`${name} ...\n`);
+        return work();
+    };
+    const m = {};
+    m.challenges = await step('402 challenges', () => challenges(stage, plan.challenges));
+    m.connections = await step('402 challenges over many connections', () => manyConnections(stage, plan.manyConnections));
+    m.paid = await step('paid calls', () => paidCalls(stage, plan.paidCalls));
+    m.settled = await step('settled payments', () => settledPayments(stage, plan.settledPayments));
+    m.waiting = await step('idle connections and parked requests', () => waiting(stage));
+    return m;
+}
+
+async function main() {
+    const { values } = parseArgs({ options: { quick: { type: 'boolean', default: false } } });
+    const began = Date.now();
+    const stage = await new Stage(join(dirname(process.env.PAYONCE_PROGRAM), 'tests/bench/bench_load')).start();
+    try {
+        const where = await surroundings(stage);
+        const measures = await measure(stage, values.quick ? quick : full);
+        const bars = judge(measures);
+        const seconds = Math.round((Date.now() - began) / 1000);
+        mkdirSync(join(root, 'var'), { recursive: true });
+        writeFileSync(join(root, 'var/bench.json'),
+            `${JSON.stringify({ at: new Date(began).toISOString(), seconds, quick: values.quick, ...where, bars, measures }, null, 2)}\n`);
+        const { official, ...facts } = where;
+        for (const [name, value] of Object.entries({ ...facts, ...official }))
+            process.stdout.write(`${name.padEnd(20)} ${value}\n`);
+        process.stdout.write(`\n${table(measures)}\n\n`);
+        for (const { name, ok, says } of bars)
+            process.stdout.write(`${ok ? 'reached' : 'MISSED '}  ${name}: ${says}\n`);
+        process.stdout.write(`\n${seconds} s; every run is in var/bench.json\n`);
+        return bars.every(({ ok }) => ok) ? 0 : 1;
+    } catch (error) {
+        stage.world.dumpLogs();
+        throw error;
+    } finally {
+        await stage.close();
+    }
+}
+
+process.exit(await main());

@@ -1,0 +1,253 @@
+#include "money.h"
+
+#include <stdio.h>
+#include <string.h>
+
+PGconn *pg;
+struct loop *loop;
+struct db *gateway, *settler;
+static int64_t began;                                    /* the database's time at the test's beginning */
+
+int money_start(void **state)
+{
+    char why[400];
+    int version;
+    scratch_start(state);
+    if (db_migrate(scratch.server.conninfo, &version, why, sizeof why) != MIGRATE_OK)
+        fail_msg("%s", why);
+    pg = sql_open(scratch.server.conninfo);
+    sql_run(pg, "CREATE SCHEMA t; SET search_path = payonce, t;"
+                "CREATE FUNCTION t.b(n int, size int) RETURNS bytea LANGUAGE sql IMMUTABLE AS"
+                " 'SELECT decode(repeat(lpad(to_hex(n), 2, ''0''), size), ''hex'')';"
+                "CREATE FUNCTION t.auth(n int) RETURNS bigint LANGUAGE sql AS"
+                " 'SELECT id FROM payonce.authorizations WHERE nonce = t.b(n, 32) AND payer = t.b(1, 20)'");
+    loop = loop_new();
+    gateway = db_open(loop, scratch.server.conninfo, "payonce_gateway", 2);
+    settler = db_open(loop, scratch.server.conninfo, "payonce_settler", 2);
+    return 0;
+}
+
+int money_stop(void **state)
+{
+    db_free(gateway);
+    db_free(settler);
+    loop_free(loop);
+    PQfinish(pg);
+    return scratch_stop(state);
+}
+
+int money_clear(void **state)
+{
+    (void)state;
+    sql_run(pg, "TRUNCATE networks, instances, orders, answers, authorizations, other_signatures, relayers, relay_transactions,"
+                " relay_calls, proofs RESTART IDENTITY;"
+                "SELECT network_pin('eip155:1', b(1, 32)), network_pin('eip155:2', b(2, 32));"
+                "SELECT instance_beat(b(1, 16), 'gateway', 600), instance_beat(b(2, 16), 'gateway', 600)");
+    OWNED char *now = sql_one(pg, "SELECT floor(extract(epoch FROM now()))::bigint");
+    began = atoll(now);
+    return 0;
+}
+
+struct ask ask(void)
+{
+    return (struct ask){ .attempt = 1, .instance = 1, .request = 1, .payer = 1, .nonce = 1, .payee = 9, .signature = 1, .network = 1,
+                         .side_effect = "read", .amount = "10000", .valid_in_s = 120, .need_s = 8 };
+}
+
+void args_id(struct db_args *a, int n, size_t size)
+{
+    uint8_t bytes[32];
+    memset(bytes, n, sizeof bytes);
+    arg_bytes(a, bytes, size);
+}
+
+enum db_rc call(struct db *db, const char *function, struct db_args *a, struct db_rows **ret)
+{
+    return db_wait(db, function, a, clock_mono_ms() + PATIENCE_MS, ret);
+}
+
+/* ---- the gateway's three calls ---- */
+
+static void add_network(struct db_args *d, const struct ask *a)
+{
+    char network[32];
+    snprintf(network, sizeof network, "eip155:%d", a->network);
+    arg_text(d, network);
+}
+
+static void add_quote(struct db_args *d, const struct ask *a)
+{
+    if (a->quote)
+        args_id(d, a->quote, 16);
+    else
+        arg_null(d);
+}
+
+/* Which byte the 16 of the column repeat; 0: null. */
+static int id_in(const struct db_rows *r, const char *column)
+{
+    uint8_t b[16], same[16];
+    if (!row_copy(r, 0, column, b, sizeof b))
+        return 0;
+    memset(same, b[0], sizeof same);
+    assert_memory_equal(b, same, sizeof b);
+    return b[0];
+}
+
+static void verdict_is(const struct db_rows *r, const char *verdict)
+{
+    assert_int_equal(db_count(r), 1);
+    assert_non_null(row_text(r, 0, "verdict").p);
+    assert_string_equal(row_text(r, 0, "verdict").p, verdict);
+}
+
+void find_is(const struct ask *a, const char *verdict, int order, bool fresh)
+{
+    DB_ARGS d = { 0 };
+    DB_ROWS *r = NULL;
+    OWNED char *before = dump();
+    arg_text(&d, a->payment_id);
+    add_quote(&d, a);
+    args_id(&d, a->payer, 20);
+    add_network(&d, a);
+    args_id(&d, 7, 20);
+    args_id(&d, a->nonce, 32);
+    args_id(&d, a->request, 32);
+    arg_int(&d, began + a->valid_in_s);
+    arg_int(&d, a->need_s);
+    if (a->has_code)
+        args_id(&d, a->signature, 32);
+    else
+        arg_null(&d);
+    assert_int_equal(call(gateway, "order_find", &d, &r), DB_OK);
+    verdict_is(r, verdict);
+    assert_int_equal(id_in(r, "order_id"), order);
+    assert_int_equal(row_bool(r, 0, "fresh"), fresh);
+    same_as(before);
+}
+
+static enum db_rc accept(const struct ask *a, struct db_rows **ret)
+{
+    DB_ARGS d = { 0 };
+    args_id(&d, a->attempt, 16);
+    args_id(&d, a->instance, 16);
+    arg_int(&d, 100);
+    args_id(&d, a->attempt, 16);
+    args_id(&d, a->attempt, 16);
+    arg_text(&d, "x402");
+    arg_int(&d, 2);
+    arg_text(&d, "countries");
+    arg_text(&d, a->side_effect);
+    arg_bool(&d, a->cacheable);
+    arg_bool(&d, a->idempotent);
+    arg_text(&d, "GET");
+    arg_text(&d, "/countries");
+    args_id(&d, a->request, 32);
+    arg_text(&d, a->payment_id);
+    add_quote(&d, a);
+    add_network(&d, a);
+    args_id(&d, 7, 20);
+    args_id(&d, a->payer, 20);
+    args_id(&d, a->nonce, 32);
+    args_id(&d, a->payee, 20);
+    arg_text(&d, a->amount);
+    arg_int(&d, 0);
+    arg_int(&d, began + a->valid_in_s);
+    args_id(&d, a->signature, 32);
+    arg_bool(&d, a->has_code);
+    arg_int(&d, a->need_s);
+    return call(gateway, "order_accept", &d, ret);
+}
+
+void accept_is(const struct ask *a, const char *verdict, int order, int epoch)
+{
+    DB_ROWS *r = NULL;
+    assert_int_equal(accept(a, &r), DB_OK);
+    verdict_is(r, verdict);
+    assert_int_equal(id_in(r, "order_id"), order);
+    assert_int_equal(id_in(r, "receipt"), order);
+    assert_int_equal(row_int(r, 0, "epoch"), epoch);
+}
+
+enum db_rc accept_rc(const struct ask *a)
+{
+    return accept(a, NULL);
+}
+
+void finish_is(int order, int epoch, const char *work, const char *verdict)
+{
+    DB_ARGS d = { 0 };
+    DB_ROWS *r = NULL;
+    args_id(&d, order, 16);
+    arg_int(&d, epoch);
+    arg_text(&d, work);
+    arg_text(&d, strcmp(work, "done") == 0 ? NULL : "a note");
+    if (strcmp(work, "done") == 0) {
+        arg_int(&d, 200);
+        arg_text(&d, "[]");
+        arg_bytes(&d, "a\0b", 3);
+        args_id(&d, epoch, 32);
+    } else {
+        for (int i = 0; i < 4; i++)
+            arg_null(&d);
+    }
+    assert_int_equal(call(gateway, "order_finish", &d, &r), DB_OK);
+    verdict_is(r, verdict);
+}
+
+/* ---- what became of it ---- */
+
+void state_is(int nonce, const char *state)
+{
+    OWNED char *q = str_format("SELECT state FROM authorizations WHERE id = auth(%d)", nonce);
+    sql_is(pg, q, state);
+}
+
+void work_is(int order, const char *work)
+{
+    OWNED char *q = str_format("SELECT work FROM orders WHERE id = b(%d, 16)", order);
+    sql_is(pg, q, work);
+}
+
+void ends(int nonce, const char *state)
+{
+    OWNED char *q = str_format("SELECT authorization_end(auth(%d), '%s', 'a note')", nonce, state);
+    sql_is(pg, q, "t");
+    state_is(nonce, state);
+}
+
+void settles(int nonce, int log_index, int age_s)
+{
+    OWNED char *q = str_format(
+        "SELECT proofs_record(json_build_object('network', 'eip155:1', 'mined', '[]'::json, 'unpaid', '[]'::json, 'proofs',"
+        " json_build_array(json_build_object('id', auth(%d), 'tx', encode(b(5, 32), 'hex'), 'log_index', %d, 'block', 10,"
+        " 'block_hash', encode(b(6, 32), 'hex'), 'block_time', floor(extract(epoch FROM now()))::bigint - %d)))::text)",
+        nonce, log_index, age_s);
+    sql_is(pg, q, "1");
+    state_is(nonce, "settled");
+}
+
+void instance_dies(int instance)
+{
+    OWNED char *q = str_format("UPDATE instances SET until = now() - interval '1 s' WHERE id = b(%d, 16)", instance);
+    sql_run(pg, q);
+}
+
+char *dump(void)
+{
+    static const char *const tables[] = { "networks", "orders", "answers", "authorizations", "other_signatures", "relayers",
+                                          "relay_transactions", "relay_calls", "proofs", "instances" };
+    BUF b = { 0 };
+    for (size_t i = 0; i < COUNT(tables); i++) {
+        OWNED char *q = str_format("SELECT coalesce(string_agg(x::text, E'\\n' ORDER BY x::text), '') FROM %s x", tables[i]);
+        OWNED char *rows = sql_one(pg, q);
+        buf_printf(&b, "%s\n%s\n", tables[i], rows);
+    }
+    return MOVE(b.p);
+}
+
+void same_as(const char *before)
+{
+    OWNED char *after = dump();
+    assert_string_equal(after, before);
+}
