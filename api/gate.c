@@ -132,7 +132,10 @@ static struct step priced(struct request *rq, struct gateway *g, const struct to
     struct call *c = gate_call(rq);
     struct slice v2, v1, key;
     size_t i = (size_t)(tool - g->config->tools);
-    *c = (struct call){ .g = g, .tool = tool, .terms = &g->terms[i], .challenge = g->challenges[i] };
+    c->g = g;
+    c->tool = tool;
+    c->terms = &g->terms[i];
+    c->challenge = g->challenges[i];
     c->give_up_ms = clock_mono_ms() + g->config->wait_ms;
     c->request = request_digest(rq);
     request_on_end(rq, ended);

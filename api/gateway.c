@@ -147,29 +147,29 @@ static void stop(void *arg)
     loop_stop(((struct gateway *)arg)->loop);
 }
 
+/* What waits for an answer from outside is told that none comes, while its request is still there; then the requests go. */
 static void take_down(struct gateway *g)
 {
     DB_ARGS a = { 0 };
     if (g->server)
         server_drain(g->server, clock_mono_ms() + DRAIN_MS);
-    timer_clear(g->loop, &g->beat);
     arg_bytes(&a, g->instance.b, 16);
     (void)!db_wait(g->db, "instance_end", &a, clock_mono_ms() + 1000, NULL);
     for (size_t i = 0; i < g->config->net_count; i++) {
-        timer_clear(g->loop, &g->seats[i].retry);
         checker_free(g->seats[i].checker);
         rpc_free(g->seats[i].rpc);
     }
-    for (size_t i = 0; i < g->config->tool_count; i++)
-        challenge_free(g->challenges[i]);
-    if (g->server)
-        server_free(g->server);
-    if (g->admin)
-        server_free(g->admin);
+    fetcher_free(g->fetcher);
     db_free(g->db);
     outcomes_free(g->outcomes);
-    fetcher_free(g->fetcher);
+    server_free(g->server);
+    server_free(g->admin);
+    for (size_t i = 0; i < g->config->net_count; i++)
+        timer_clear(g->loop, &g->seats[i].retry);
+    timer_clear(g->loop, &g->beat);
     loop_free(g->loop);
+    for (size_t i = 0; i < g->config->tool_count; i++)
+        challenge_free(g->challenges[i]);
     free(g->seats);
     free(g->terms);
     free(g->challenges);

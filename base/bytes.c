@@ -33,6 +33,11 @@ static void make_room(struct buf *b, size_t more)
     b->p = mem_resize(b->p, b->cap, 1);
 }
 
+void buf_reserve(struct buf *b, size_t n)
+{
+    make_room(b, n);
+}
+
 void buf_add(struct buf *b, const void *p, size_t n)
 {
     make_room(b, n);

@@ -24,6 +24,7 @@ bool slice_is(struct slice a, const char *s);            /* exact, also when a h
 
 /* A growing buffer. Zero-initialised it is empty; buf_done frees it. Always NUL-terminated once written to. */
 struct buf { char *p; size_t n, cap; };
+void buf_reserve(struct buf *b, size_t n);               /* room for n more bytes at once: only a matter of speed */
 void buf_add(struct buf *b, const void *p, size_t n);
 void buf_puts(struct buf *b, const char *s);
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF(2, 3);

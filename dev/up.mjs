@@ -9,6 +9,7 @@ import { forget, recall, remember, run, sleep } from './process.mjs';
 
 const colour = process.stdout.isTTY && !process.env.NO_COLOR;
 const paint = (code, text) => (colour ? `\x1b[${code}m${text}\x1b[0m` : text);
+process.stdout.on('error', () => {}); // whoever read us has gone (./up status | head); what we started goes on
 const say = (text = '') => process.stdout.write(`${text}\n`);
 const step = (name, text) => say(`  ${paint(32, '✓')} ${name.padEnd(10)} ${text}`);
 const kept = 'Payonce is stopped. Chain and database are kept in var/.';

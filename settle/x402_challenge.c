@@ -11,6 +11,7 @@ enum { MARK_SIZE = sizeof MARK - 1 };
 struct challenge {
     const struct terms *terms;
     char *header, *v1;               /* v1 is NULL when no offer has a v1 name */
+    size_t header_n, v1_n;
 };
 
 static json_t *v2_offer(const struct terms *t, size_t i)
@@ -58,8 +59,10 @@ struct challenge *challenge_new(const struct terms *t, const char *public_url, c
     }
     c->terms = t;
     c->header = json_write(v2);
+    c->header_n = strlen(c->header);
     if (json_array_size(json_object_get(v1, "accepts")) > 0)
         c->v1 = json_write(v1);
+    c->v1_n = c->v1 ? strlen(c->v1) : 0;
     return c;
 }
 
@@ -105,12 +108,16 @@ void challenge_write(const struct challenge *c, const struct challenge_for *f, s
 {
     struct quote_id id;
     BUF json = { 0 };
+    size_t own = f->target.n * (1 + c->terms->price_count) + sizeof(struct quote_text) * c->terms->price_count + 128;
     bytes_random(&id, sizeof id);
+    buf_reserve(&json, c->header_n + own);
     fill(&json, c->header, c, f, &id, 2);
+    buf_reserve(ret_header, json.n * 4 / 3 + 4);
     base64_add(ret_header, json.p, json.n);
     if (!c->v1)
         return;
     BUF v1 = { 0 };
+    buf_reserve(&v1, c->v1_n + own);
     fill(&v1, c->v1, c, f, &id, 1);
     buf_add(ret_v1, v1.p + 1, v1.n - 2);
 }

@@ -237,8 +237,12 @@ describe('bad input', () => {
             down: null,
         };
         for (const [name, answer] of Object.entries(answers))
-            await t.test(name, async () => {
+            await t.test(name, async (each) => {
                 const server = createServer(answer ?? (() => {}));
+                each.after(() => {
+                    server.closeAllConnections();
+                    server.close();
+                });
                 await new Promise((done) => server.listen(0, '127.0.0.1', done));
                 const rpc = [`http://127.0.0.1:${server.address().port}`];
                 if (!answer)
@@ -249,8 +253,6 @@ describe('bad input', () => {
                 isProblem(refused, 503, 'chain_unavailable');
                 assert.match(refused.headers['retry-after'], /^[0-9]+$/);
                 await world.stop('gateway3');
-                server.closeAllConnections?.();
-                server.close();
                 await nothingCameOfIt();
             });
     });

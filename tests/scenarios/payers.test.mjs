@@ -266,6 +266,18 @@ describe('payers', () => {
         assert.equal((await world.send(`${PATH}?one`, first)).status, 200);
     });
 
+    test('a payment that bought one call, sent as it is to another: a conflict, not a new price', async () => {
+        const payer = await world.newPayer();
+        const first = await world.sign(payer, `${PATH}?mine`);
+        await isPaid(payer, await world.send(`${PATH}?mine`, first));
+        for (const path of [`${PATH}?another`, '/iso/countries?code=FR']) {
+            const answer = await world.send(path, first);
+            assert.equal(answer.status, 409, answer.text);
+            assert.equal(answer.json.code, 'payment_conflict');
+            assert.equal(answer.headers['payment-required'], undefined);
+        }
+    });
+
     test('the same nonce on two routes at once buys one of them', async () => {
         const payer = await world.newPayer();
         const paths = [`${PATH}?left`, `${PATH}?right`];

@@ -2,7 +2,7 @@
 // mind, strangers that submit what they saw, a token that pauses and a chain that stands still: only an authorization's
 // own Transfer makes its order paid, and nothing but the chain's proof ends it otherwise.
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, beforeEach, describe, test } from 'node:test';
 import solc from 'solc';
 import { encodeDeployData, encodeFunctionData } from 'viem';
 import { generatePrivateKey } from 'viem/accounts';
@@ -261,8 +261,8 @@ describe('what happens between the check and the block', () => {
             w.options.tools = [...w.options.tools, brief('brief', 'USDC')];
         } });
         await world.waitFor(async () => (await world.sql('SELECT owner FROM relayers')).length > 0, 'the settler is up');
-        await world.stop('settler');
     });
+    beforeEach(() => world.stop('settler'));
     after(() => world && endWorld(world));
 
     // Pays with the settler stopped, until the authorization waits to be sent.
@@ -305,7 +305,6 @@ describe('what happens between the check and the block', () => {
             await world.restart('settler');
             await Promise.all(good.map(isPaid));
             await provenUnpaid(bad, money, note);
-            await world.stop('settler');
 
             const [first, ...later] = await relayed(world, bad.payer);
             assert.equal(Number(first.calls), BATCH, 'they did not go in one transaction');
@@ -320,7 +319,6 @@ describe('what happens between the check and the block', () => {
         await world.restart('settler');
         await Promise.all(calls.map(isPaid));
         assert.equal((await orderOf(world, calls[0].payer)).tx, tx);
-        await world.stop('settler');
     });
 
     // Of a payment that lives for two minutes, so that its deadline does not help to find out.
@@ -339,7 +337,6 @@ describe('what happens between the check and the block', () => {
             assert.equal(answer.status, money === 'settled' ? 200 : 402, answer.text);
             if (tx)
                 assert.equal(order.tx, tx);
-            await world.stop('settler');
         });
 
     test('a token that is paused: the payment waits for it, or dies of its deadline', async () => {
@@ -364,6 +361,7 @@ describe('what happens between the check and the block', () => {
         const id = paymentId();
         const payer = await world.newPayer({ key: generatePrivateKey() });
         const path = '/test/brief?still';
+        await world.restart('settler');
         await world.chain.rpc.call('evm_setIntervalMining', 0);
         const answer = await world.pay(payer, path, { id });
         assert.equal(answer.status, 409, answer.text);

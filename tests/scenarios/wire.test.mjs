@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import * as fetch2 from '@x402/fetch';
 import * as fetch1 from 'x402-fetch';
-import { decode } from '../lib/payment.mjs';
+import { decode, paymentV2 } from '../lib/payment.mjs';
 import { endWorld, freePort, startWorld, testTools } from '../lib/world.mjs';
 
 const PATH = '/test/read';
@@ -35,12 +35,15 @@ describe('the wire', () => {
         payer = await world.newPayer();
         const blind = await world.addGateway('gateway2', { network });
         const signed = await world.sign(payer, PATH, { headers: ORIGIN });
-        const elsewhere = { headers: { ...signed.headers, ...ORIGIN } };
+        const elsewhere = async (path) => {
+            const { v2 } = await world.challenge(path);
+            return world.request(path, { headers: { ...ORIGIN, 'payment-signature': paymentV2(v2, signed.payload) } });
+        };
         answers = {
             402: await world.request(PATH, { headers: ORIGIN }),
-            503: await world.request(PATH, { ...elsewhere, base: blind }),
+            503: await world.request(PATH, { headers: { ...signed.headers, ...ORIGIN }, base: blind }),
             200: await world.send(PATH, signed, { headers: ORIGIN }),
-            409: await world.request(`${PATH}?other`, elsewhere),
+            409: await elsewhere(`${PATH}?other`),
             404: await world.request('/nothing', { headers: ORIGIN }),
             405: await world.request(PATH, { method: 'DELETE', headers: ORIGIN }),
             400: await world.request(PATH, { headers: { ...ORIGIN, 'x-payment': '!' } }),
