@@ -44,7 +44,7 @@ static bool is_port(const char *s)
     const size_t n = strlen(s);
     if (n < 1 || n > 5 || strspn(s, "0123456789") != n)
         return false;
-    const int port = atoi(s);
+    const long port = strtol(s, NULL, 10);
     return port >= 1 && port <= 65535;
 }
 
@@ -71,6 +71,6 @@ const char *conf_bad_ip(const char *s)
     memcpy(text, s, n);
     text[n] = '\0';
     const int most = inet_pton(AF_INET, text, address) == 1 ? 32 : inet_pton(AF_INET6, text, address) == 1 ? 128 : -1;
-    const int bits = s[n] ? atoi(s + n + 1) : 0;
+    const long bits = s[n] ? strtol(s + n + 1, NULL, 10) : 0;
     return bits <= most ? NULL : "must be an IP address, or a network as address/bits";
 }

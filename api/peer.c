@@ -29,7 +29,7 @@ static bool read_prefix(const char *text, struct network_prefix *ret)
     char s[INET6_ADDRSTRLEN + 4];
     if (strlen(text) >= sizeof s)
         return false;
-    strcpy(s, text);
+    memcpy(s, text, strlen(text) + 1);
     char *slash = strchr(s, '/');
     if (slash)
         *slash = '\0';

@@ -23,7 +23,7 @@ struct hex {
 
 static int version_of(const struct sql_file *f)
 {
-    return isdigit((unsigned char)f->name[0]) ? atoi(f->name) : ALWAYS;
+    return isdigit((unsigned char)f->name[0]) ? (int)strtol(f->name, NULL, 10) : ALWAYS;
 }
 
 static int newest_version(const struct sql_file *files, size_t n)
@@ -129,14 +129,14 @@ static bool make_table(const struct migration *m)
 static int find_row(const PGresult *applied, int version)
 {
     for (int i = 0; i < PQntuples(applied); i++)
-        if (atoi(PQgetvalue(applied, i, 0)) == version)
+        if (strtol(PQgetvalue(applied, i, 0), NULL, 10) == version)
             return i;
     return -1;
 }
 
 static int highest(const PGresult *applied)
 {
-    return PQntuples(applied) ? atoi(PQgetvalue(applied, PQntuples(applied) - 1, 0)) : 0;
+    return PQntuples(applied) ? (int)strtol(PQgetvalue(applied, PQntuples(applied) - 1, 0), NULL, 10) : 0;
 }
 
 static bool apply(struct migration *m, const struct sql_file *f, const struct hex *sum)
