@@ -19,8 +19,23 @@ static struct step store_down(struct request *rq)
     return gate_problem(rq, ERR_STORE_UNAVAILABLE, NULL);
 }
 
-/* New, or free to run again: the terms and the chain are asked. Otherwise the order itself answers; an authorization that it
- * does not know is stored first, because anybody who saw it can submit it. */
+/* The order needs no payment, but this one is signed, and whoever saw it can submit it: one on our terms is stored and
+ * watched, and so are other terms over a nonce that is watched already. */
+static bool must_be_stored(const struct call *c)
+{
+    enum reason r = x402_check(&c->payment, c->terms, clock_wall_s(), c->need_s);
+    switch (c->known) {
+    case KNOWN_ALL:
+        return false;
+    case KNOWN_NONE:
+        return r == REASON_NONE;
+    case KNOWN_NONCE:
+        return r != REASON_VALID_BEFORE && r != REASON_VALID_AFTER;
+    }
+    return false;
+}
+
+/* New, or free to run again: the terms and the chain are asked. Otherwise the order itself answers. */
 static struct step decide(struct request *rq)
 {
     struct call *c = gate_call(rq);
@@ -48,8 +63,7 @@ static struct step decide(struct request *rq)
     case VERDICT_CONFLICT_REQUEST:
         break;
     }
-    bool conflict = c->verdict == VERDICT_CONFLICT_PAYER || c->verdict == VERDICT_CONFLICT_REQUEST;
-    if (c->fresh && !conflict && x402_check(&c->payment, c->terms, clock_wall_s(), c->need_s) == REASON_NONE)
+    if (must_be_stored(c))
         return gate_accept(rq);
     return gate_say(rq);
 }
@@ -59,7 +73,7 @@ static void have_found(void *arg, enum db_rc rc, const struct order_found *found
     struct call *c = gate_call(arg);
     c->verdict = found->verdict;
     c->order = found->order;
-    c->fresh = found->fresh;
+    c->known = found->known;
     request_go(arg, rc == DB_OK ? decide : store_down);
 }
 

@@ -25,7 +25,7 @@ struct call {
 
     enum verdict verdict;            /* the newest one, for order, once found or accepted */
     bool waited;                     /* for another copy of this call to end */
-    bool fresh;                      /* the authorization itself is not stored */
+    enum known known;                /* how much of the authorization is stored */
     struct order_id order, receipt;
     int epoch;
     bool has_work;

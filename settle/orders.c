@@ -99,7 +99,7 @@ static void found(void *arg, enum db_rc rc, const struct db_rows *rows)
     if (rc == DB_OK && !verdict_read(rows, &f.verdict))
         rc = DB_REFUSED;
     if (rc == DB_OK) {
-        f.fresh = row_bool(rows, 0, "fresh");
+        f.known = row_is(rows, 0, "known", "all") ? KNOWN_ALL : row_is(rows, 0, "known", "nonce") ? KNOWN_NONCE : KNOWN_NONE;
         (void)row_copy(rows, 0, "order_id", f.order.b, sizeof f.order.b);
     }
     c->found(c->arg, rc, &f);
@@ -110,7 +110,6 @@ void orders_find(struct db *db, const struct payment *p, const struct hash32 *re
 {
     struct call *c = call_new(arg);
     DB_ARGS a = { 0 };
-    uint64_t valid_before = amount_u64_cap(p->auth.valid_before);
     c->found = fn;
     add_identity(&a, p);
     arg_bytes(&a, p->auth.from.b, 20);
@@ -118,9 +117,13 @@ void orders_find(struct db *db, const struct payment *p, const struct hash32 *re
     arg_bytes(&a, p->price.token->address.b, 20);
     arg_bytes(&a, p->auth.nonce.b, 32);
     arg_bytes(&a, request->b, 32);
-    arg_int(&a, valid_before < INT64_MAX ? (int64_t)valid_before : INT64_MAX);
+    arg_bytes(&a, p->auth.to.b, 20);
+    arg_amount(&a, p->auth.value);
+    arg_amount(&a, p->auth.valid_after);
+    arg_amount(&a, p->auth.valid_before);
+    arg_bytes(&a, p->auth.signature, p->auth.signature_n);
+    arg_bool(&a, p->signer_proven);
     arg_int(&a, need_s);
-    arg_bytes(&a, p->signer_proven ? NULL : p->auth.signature, p->auth.signature_n);
     db_call(db, "order_find", &a, deadline_ms, found, c);
 }
 

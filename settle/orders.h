@@ -32,7 +32,8 @@ enum verdict {
     VERDICT_CONFLICT_REQUEST,
 };
 
-struct order_found { enum verdict verdict; struct order_id order; bool fresh; /* the authorization itself is not known */ };
+enum known { KNOWN_NONE, KNOWN_NONCE /* stored, with other terms */, KNOWN_ALL };
+struct order_found { enum verdict verdict; struct order_id order; enum known known; /* how much of the authorization is stored */ };
 typedef void order_found_fn(void *arg, enum db_rc rc, const struct order_found *found);
 /* The first look, read-only. need_s: seconds an authorization must still have to be worth taking. */
 void orders_find(struct db *db, const struct payment *p, const struct hash32 *request, int need_s, int64_t deadline_ms,

@@ -4,30 +4,30 @@
 #include "base/json.h"
 #include "settle/x402.h"
 
-/* In a JSON text a control character can only stand escaped, so an escaped one is a mark that no text of ours contains. */
-#define MARK "\\u0001"
-enum { MARK_SIZE = sizeof MARK - 1 };
+enum { MARK_SIZE = 16 };
 
 struct challenge {
     const struct terms *terms;
+    char mark[MARK_SIZE + 1];        /* random, so that no text of anybody's contains it */
     char *header, *v1;               /* v1 is NULL when no offer has a v1 name */
     size_t header_n, v1_n;
 };
 
-static json_t *v2_offer(const struct terms *t, size_t i)
+static json_t *v2_offer(const struct challenge *c, size_t i)
 {
+    const struct terms *t = c->terms;
     const struct price *p = &t->prices[i];
-    char mark[] = { 1, 'Q', (char)('A' + i), 0 };
+    OWNED char *quote = str_format("%sQ%c", c->mark, (char)('A' + i));
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:{s:s, s:s, s:s}}", "scheme", "exact", "network", p->net->id, "amount",
                      amount_text(p->amount).s, "asset", address_checksum(&p->token->address).s, "payTo",
                      address_checksum(&p->pay_to).s, "maxTimeoutSeconds", (int)t->max_timeout_s, "extra", "name", p->token->name,
-                     "version", p->token->version, "quote", mark);
+                     "version", p->token->version, "quote", quote);
 }
 
-static json_t *v1_offer(const struct terms *t, const struct price *p, const char *description, const char *mime)
+static json_t *v1_offer(const struct terms *t, const struct price *p, const char *url, const char *description, const char *mime)
 {
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:{s:s, s:s}}", "scheme", "exact", "network", p->net->v1_name,
-                     "maxAmountRequired", amount_text(p->amount).s, "resource", "\001U", "description", description, "mimeType",
+                     "maxAmountRequired", amount_text(p->amount).s, "resource", url, "description", description, "mimeType",
                      mime, "payTo", address_checksum(&p->pay_to).s, "maxTimeoutSeconds", (int)t->max_timeout_s, "asset",
                      address_checksum(&p->token->address).s, "extra", "name", p->token->name, "version", p->token->version);
 }
@@ -44,20 +44,20 @@ struct challenge *challenge_new(const struct terms *t, const char *public_url, c
 {
     struct challenge *c = mem_new(sizeof *c);
     const char *about = description ? description : "", *mime = mime_type ? mime_type : "";
-    OWNED char *url = str_format("%s\001U", public_url);
-    JSON *v2 = json_pack("{s:i, s:s, s:{s:s, s:s, s:s}, s:[], s:{s:o}}", "x402Version", 2, "error", "\001E", "resource", "url", url,
+    uint8_t random[MARK_SIZE / 2];
+    bytes_random(random, sizeof random);
+    hex_write_bare(c->mark, random, sizeof random);
+    c->terms = t;
+    OWNED char *url = str_format("%s%sU", public_url, c->mark), *error = str_format("%sE", c->mark);
+    JSON *v2 = json_pack("{s:i, s:s, s:{s:s, s:s, s:s}, s:[], s:{s:o}}", "x402Version", 2, "error", error, "resource", "url", url,
                          "description", about, "mimeType", mime, "accepts", "extensions", "payment-identifier",
                          payment_identifier());
-    JSON *v1 = json_pack("{s:i, s:s, s:[]}", "x402Version", 1, "error", "\001E", "accepts");
+    JSON *v1 = json_pack("{s:i, s:s, s:[]}", "x402Version", 1, "error", error, "accepts");
     for (size_t i = 0; i < t->price_count; i++) {
-        json_array_append_new(json_object_get(v2, "accepts"), v2_offer(t, i));
-        if (t->prices[i].net->v1_name) {
-            json_t *offer = v1_offer(t, &t->prices[i], about, mime);
-            json_object_set_new(offer, "resource", json_string(url));
-            json_array_append_new(json_object_get(v1, "accepts"), offer);
-        }
+        json_array_append_new(json_object_get(v2, "accepts"), v2_offer(c, i));
+        if (t->prices[i].net->v1_name)
+            json_array_append_new(json_object_get(v1, "accepts"), v1_offer(t, &t->prices[i], url, about, mime));
     }
-    c->terms = t;
     c->header = json_write(v2);
     c->header_n = strlen(c->header);
     if (json_array_size(json_object_get(v1, "accepts")) > 0)
@@ -88,7 +88,7 @@ static void add_escaped(struct buf *b, struct slice s)
 static void fill(struct buf *b, const char *text, const struct challenge *c, const struct challenge_for *f,
                  const struct quote_id *id, int version)
 {
-    for (const char *mark; (mark = strstr(text, MARK)); ) {
+    for (const char *mark; (mark = strstr(text, c->mark)); ) {
         buf_add(b, text, (size_t)(mark - text));
         text = mark + MARK_SIZE + 1;
         if (text[-1] == 'U') {

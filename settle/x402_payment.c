@@ -222,10 +222,10 @@ static json_t *decode(struct reading *r, struct slice header)
 static bool read_payment(struct reading *r, const json_t *root, int version)
 {
     const json_t *v = json_object_get(root, "x402Version");
-    if (!json_is_integer(v))
+    if (!json_is_number(v))
         return malformed(r, "x402Version must be a number");
-    r->p->version = json_integer_value(v) == 1 ? 1 : 2;
-    if (json_integer_value(v) != 1 && json_integer_value(v) != 2)
+    r->p->version = same_number(v, 1) ? 1 : 2;
+    if (!same_number(v, 1) && !same_number(v, 2))
         return refused(r, REASON_VERSION);
     if (version == 2 && r->p->version == 1)
         return refused(r, REASON_VERSION);

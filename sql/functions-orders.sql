@@ -65,11 +65,16 @@ BEGIN
     verdict := CASE WHEN order_id IS NULL THEN 'new' ELSE 'found' END;
 END $$;
 
+CREATE FUNCTION same_terms(a authorizations, p_payee bytea, p_amount numeric, p_valid_after numeric, p_valid_before numeric)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT a.payee = p_payee AND a.amount = p_amount AND a.valid_after = p_valid_after AND a.valid_before = p_valid_before;
+$$;
+
 -- What a presented authorization gets from an order that was found (design: "What a presented payment gets", c).
 -- replay, not_proven, gone, in_flight, in_review, work_failed_paid: nothing is to be done, only said.
 -- again: the work may run (once more) on this authorization.  resend: the answer is kept, this authorization may pay it.
 -- pay_again: proven dead or too short of time: a new payment is right.
-CREATE FUNCTION order_decide(o orders, p_authorization bigint, p_payment_id text, p_quote bytea, p_valid_before bigint,
+CREATE FUNCTION order_decide(o orders, p_authorization bigint, p_payment_id text, p_quote bytea, p_valid_before numeric,
     p_need_s integer) RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
     mine text := (SELECT state FROM authorizations WHERE id = p_authorization);
@@ -79,7 +84,7 @@ DECLARE
                       p_valid_before >= extract(epoch FROM now()) + p_need_s;
 BEGIN
     IF o.work = 'lost' THEN
-        RETURN 'in_review';
+        RETURN CASE WHEN o.idempotent AND usable THEN 'again' ELSE 'in_review' END;
     ELSIF money = 'settled' AND o.work = 'done' THEN
         IF NOT EXISTS (SELECT 1 FROM answers WHERE order_id = o.id) THEN
             RETURN 'gone';
@@ -103,24 +108,26 @@ BEGIN
     RETURN 'in_flight';
 END $$;
 
--- The same, read-only, for the gateway's first look: no row, no lock. p_signature is null when the payer's own key is proven;
--- for a contract's signature, which only the chain can judge, the stored one must be the very same, else nothing is known.
+-- The same, read-only, for the gateway's first look: no row, no lock. known: how much of this authorization is stored: all,
+-- nonce (other terms over a nonce that is), none. Where only the chain can judge the signature (p_proven is false: a contract's),
+-- it must be the very one that is stored, else nothing is known.
 CREATE FUNCTION order_find(p_payment_id text, p_quote bytea, p_payer bytea, p_network text, p_asset bytea, p_nonce bytea,
-    p_request bytea, p_valid_before bigint, p_need_s integer, p_signature bytea,
-    OUT verdict text, OUT order_id bytea, OUT fresh boolean)
+    p_request bytea, p_payee bytea, p_amount numeric, p_valid_after numeric, p_valid_before numeric, p_signature bytea,
+    p_proven boolean, p_need_s integer, OUT verdict text, OUT order_id bytea, OUT known text)
 LANGUAGE plpgsql STABLE AS $$
-DECLARE m record;
+DECLARE m record; a authorizations;
 BEGIN
     m := order_match(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce, p_request);
-    verdict := m.verdict;
-    order_id := m.order_id;
-    fresh := m.authorization_id IS NULL;
-    IF p_signature IS NOT NULL AND NOT EXISTS (SELECT 1 FROM authorizations a
-            WHERE a.id = m.authorization_id AND a.signature = p_signature) THEN
+    SELECT * INTO a FROM authorizations x WHERE x.id = m.authorization_id;
+    IF NOT p_proven AND a.signature IS DISTINCT FROM p_signature THEN
         verdict := 'new';
-        order_id := NULL;
+        known := 'none';
         RETURN;
     END IF;
+    verdict := m.verdict;
+    order_id := m.order_id;
+    known := CASE WHEN a.id IS NULL THEN 'none'
+                  WHEN same_terms(a, p_payee, p_amount, p_valid_after, p_valid_before) THEN 'all' ELSE 'nonce' END;
     IF m.verdict = 'found' THEN
         verdict := order_decide(o, m.authorization_id, p_payment_id, p_quote, p_valid_before, p_need_s)
                    FROM orders o WHERE o.id = m.order_id;
@@ -140,18 +147,39 @@ $$;
 
 -- A valid signature over a known nonce with other terms is kept: it can be submitted by anybody, so the end of
 -- the nonce is judged by the latest deadline among them.
-CREATE FUNCTION signature_keep(p_authorization bigint, p_payee bytea, p_amount numeric, p_valid_after numeric,
-    p_valid_before bigint, p_signature bytea) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION signature_keep(a authorizations, p_payee bytea, p_amount numeric, p_valid_after numeric, p_valid_before bigint,
+    p_signature bytea) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    IF EXISTS (SELECT 1 FROM authorizations WHERE id = p_authorization AND payee = p_payee AND amount = p_amount
-               AND valid_after = p_valid_after AND valid_before = p_valid_before) THEN
+    IF same_terms(a, p_payee, p_amount, p_valid_after, p_valid_before) THEN
         RETURN;
     END IF;
-    INSERT INTO other_signatures VALUES (p_authorization, p_payee, p_amount, p_valid_after, p_valid_before, p_signature)
+    INSERT INTO other_signatures VALUES (a.id, p_payee, p_amount, p_valid_after, p_valid_before, p_signature)
     ON CONFLICT DO NOTHING;
     UPDATE authorizations SET dead_after = greatest(dead_after, p_valid_before)
-     WHERE id = p_authorization AND dead_after < p_valid_before AND ended_at IS NULL;
+     WHERE id = a.id AND dead_after < p_valid_before AND ended_at IS NULL;
 END $$;
+
+-- A released row is to be sent after all, on the terms that were presented and judged now; what it held before is kept.
+CREATE FUNCTION authorization_rearm(a authorizations, p_payee bytea, p_amount numeric, p_valid_after numeric, p_valid_before bigint,
+    p_signature bytea, p_has_code boolean, p_attempt bytea) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT same_terms(a, p_payee, p_amount, p_valid_after, p_valid_before) THEN
+        INSERT INTO other_signatures VALUES (a.id, a.payee, a.amount, a.valid_after, a.valid_before, a.signature)
+        ON CONFLICT DO NOTHING;
+    END IF;
+    UPDATE authorizations SET state = 'held', attempt = p_attempt, payee = p_payee, amount = p_amount, valid_after = p_valid_after,
+           valid_before = p_valid_before, dead_after = greatest(dead_after, p_valid_before), signature = p_signature,
+           has_code = p_has_code, next_look = to_timestamp(greatest(dead_after, p_valid_before))
+     WHERE id = a.id AND ended_at IS NULL;
+END $$;
+
+-- This authorization is to pay the order, or did: the order tells what it pays. One that was to, and was not sent, is released.
+CREATE FUNCTION order_paid_by(p_order bytea, p_authorization bigint) RETURNS void LANGUAGE sql AS $$
+    UPDATE authorizations a SET state = 'released' FROM orders o
+     WHERE o.id = p_order AND a.id = o.authorization_id AND a.id <> p_authorization AND a.state IN ('held', 'due');
+    UPDATE orders o SET authorization_id = a.id, network = a.network, asset = a.asset, payee = a.payee, amount = a.amount
+      FROM authorizations a WHERE o.id = p_order AND a.id = p_authorization;
+$$;
 
 -- Durable before act: the authorization is stored, the order made or found, and the work's lease taken, in one commit.
 -- verdict: accepted (run the work, with this epoch), resent (the answer is kept, it is due now), or order_find's words.
@@ -162,13 +190,15 @@ CREATE FUNCTION order_accept(p_attempt bytea, p_instance bytea, p_lease_s intege
     p_valid_after numeric, p_valid_before bigint, p_signature bytea, p_has_code boolean, p_need_s integer,
     OUT verdict text, OUT order_id bytea, OUT receipt bytea, OUT epoch integer)
 LANGUAGE plpgsql AS $$
-DECLARE m record; o orders; a bigint;
+DECLARE m record; o orders; a authorizations; paying bigint;
 BEGIN
     PERFORM lock_identities(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce);
     m := order_match(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce, p_request);
     verdict := m.verdict;
-    IF m.authorization_id IS NOT NULL THEN
-        PERFORM signature_keep(m.authorization_id, p_payee, p_amount, p_valid_after, p_valid_before, p_signature);
+    SELECT * INTO o FROM orders x WHERE x.id = m.order_id FOR UPDATE;
+    SELECT * INTO a FROM authorizations x WHERE x.id = m.authorization_id FOR UPDATE;
+    IF a.id IS NOT NULL THEN
+        PERFORM signature_keep(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature);
     END IF;
 
     IF verdict = 'new' THEN
@@ -177,9 +207,9 @@ BEGIN
         VALUES (p_order, p_receipt, p_rail, p_version, p_tool, p_side_effect, p_cacheable, p_idempotent, p_method, p_target,
                 p_request, p_payment_id, p_quote, p_payer, p_network, p_asset, p_payee, p_amount, 'running', p_instance,
                 now() + make_interval(secs => p_lease_s), now());
-        a := authorization_store(p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
-                                 p_valid_before, p_signature, p_has_code, 'held', p_attempt);
-        UPDATE orders SET authorization_id = a WHERE id = p_order;
+        paying := authorization_store(p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+                                      p_valid_before, p_signature, p_has_code, 'held', p_attempt);
+        UPDATE orders SET authorization_id = paying WHERE id = p_order;
         verdict := 'accepted';
         order_id := p_order;
         receipt := p_receipt;
@@ -189,42 +219,39 @@ BEGIN
         RETURN;
     END IF;
 
-    SELECT * INTO o FROM orders x WHERE x.id = m.order_id FOR UPDATE;
     order_id := o.id;
     receipt := o.receipt;
     epoch := o.work_epoch;
     IF EXISTS (SELECT 1 FROM authorizations x WHERE x.id = o.authorization_id AND x.attempt = p_attempt) THEN
-        verdict := 'accepted';               -- our own commit, whose reply was lost
+        verdict := CASE o.work WHEN 'running' THEN 'accepted' ELSE 'resent' END; -- our own commit, whose reply was lost
         RETURN;
     END IF;
-    verdict := order_decide(o, m.authorization_id, p_payment_id, p_quote, p_valid_before, p_need_s);
-
+    verdict := order_decide(o, a.id, p_payment_id, p_quote, p_valid_before, p_need_s);
     IF verdict = 'in_review' AND o.work = 'running' THEN
         PERFORM order_work_end(o.id, 'lost', 'the instance that ran it ended');
-    ELSIF verdict IN ('again', 'resend') THEN
-        IF m.authorization_id IS NULL THEN
-            a := authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
-                                     p_valid_before, p_signature, p_has_code, 'held', p_attempt);
+    END IF;
+
+    IF verdict IN ('again', 'resend') THEN
+        IF a.id IS NULL THEN
+            paying := authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+                                          p_valid_before, p_signature, p_has_code, 'held', p_attempt);
         ELSE
-            a := m.authorization_id;
-            UPDATE authorizations SET state = 'held', attempt = p_attempt WHERE id = a AND ended_at IS NULL;
+            paying := a.id;
+            PERFORM authorization_rearm(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature, p_has_code, p_attempt);
         END IF;
-        IF a <> o.authorization_id THEN
-            UPDATE authorizations SET state = 'released' WHERE id = o.authorization_id AND state = 'held';
-        END IF;
+        PERFORM order_paid_by(o.id, paying);
         IF verdict = 'again' THEN
-            UPDATE orders SET authorization_id = a, work = 'running', work_epoch = work_epoch + 1, work_by = p_instance,
+            UPDATE orders SET work = 'running', work_epoch = work_epoch + 1, work_by = p_instance,
                    work_until = now() + make_interval(secs => p_lease_s), work_began_at = now(), work_ended_at = NULL,
                    work_note = NULL
              WHERE id = o.id;
             verdict := 'accepted';
             epoch := o.work_epoch + 1;
         ELSE
-            UPDATE orders SET authorization_id = a WHERE id = o.id;
-            PERFORM authorization_due(a);
+            PERFORM authorization_due(paying);
             verdict := 'resent';
         END IF;
-    ELSIF m.authorization_id IS NULL THEN
+    ELSIF a.id IS NULL THEN
         -- not needed, but signed: anybody who saw it can submit it, so it is stored, never sent by us, and watched
         PERFORM authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
                                     p_valid_before, p_signature, p_has_code, 'released', p_attempt);

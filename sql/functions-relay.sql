@@ -118,6 +118,9 @@ $$;
 CREATE FUNCTION proofs_record(p_text text, OUT recorded integer) LANGUAGE plpgsql AS $$
 DECLARE p jsonb := p_text::jsonb; ids bigint[];
 BEGIN
+    -- orders before authorizations, as everywhere
+    PERFORM 1 FROM orders o WHERE o.id IN (SELECT a.order_id FROM authorizations a JOIN jsonb_array_elements(p->'proofs') v
+                                             ON a.id = (v->>'id')::bigint) ORDER BY o.id FOR UPDATE;
     PERFORM 1 FROM authorizations a
       WHERE a.id IN (SELECT (v->>'id')::bigint FROM jsonb_array_elements(p->'proofs') v) ORDER BY a.id FOR UPDATE;
     WITH made AS (
@@ -130,6 +133,10 @@ BEGIN
     SELECT array_agg(authorization_id) INTO ids FROM made;
     recorded := coalesce(cardinality(ids), 0);
     UPDATE authorizations SET state = 'settled', ended_at = now() WHERE id = ANY (ids);
+    -- whichever lands first pays the order, also one that was released
+    PERFORM order_paid_by(a.order_id, a.id) FROM authorizations a JOIN orders o ON o.id = a.order_id
+      JOIN authorizations c ON c.id = o.authorization_id
+     WHERE a.id = ANY (ids) AND a.id <> c.id AND c.state <> 'settled';
     UPDATE authorizations SET state = 'due', alone = true, due_at = now(), claimed_until = '-infinity',
            next_look = to_timestamp(dead_after)
      WHERE id IN (SELECT v::bigint FROM jsonb_array_elements_text(p->'unpaid') v) AND state = 'sent';

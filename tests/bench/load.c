@@ -3,9 +3,9 @@
  *
  *     load payers FIRST COUNT
  *         the addresses of payers FIRST.., one a line
- *     load pay HOST PORT PATH --payers FIRST:COUNT --connections N --seconds S [--warm S] [--keep-offer]
- *         each payment by a payer of its own; ends when the time is over or the payers are used up. --keep-offer pays
- *         the first 402's offer again and again (a server without quotes takes that); else each call asks its price.
+ *     load pay HOST PORT PATH --payers FIRST:COUNT --connections N --seconds S [--warm S] [--payments N] [--keep-offer]
+ *         the payers take turns; ends when the time is over or N payments are answered. --keep-offer pays the first
+ *         402's offer again and again (a server without quotes takes that); else each call asks its price.
  *     load idle HOST PORT PATH --connections N
  *         connections that were served once and stay open until standard input ends
  *
@@ -34,7 +34,7 @@ enum { ROOM = 16384, STATUS_MAX = 600, LATENCIES = 1 << 20 };
 struct options {
     struct sockaddr_in to;
     const char *host, *path;
-    uint64_t first, payers;
+    uint64_t first, payers, payments; /* payments 0: no bound */
     unsigned connections;
     int64_t seconds, warm;
     bool keep_offer, idle;
@@ -58,7 +58,7 @@ struct load {
     const struct options *o;
     int epoll;
     struct client *clients;
-    uint64_t next_payer, payments_sent;
+    uint64_t payments_sent;
     unsigned resting;
     char *offer;                     /* with keep_offer: the first PAYMENT-REQUIRED */
     int64_t count_from_ms, end_ms;
@@ -134,10 +134,13 @@ static void payment(const char *required, const struct key *k, struct buf *ret)
     struct authorization a = sign_offer(offer, k);
     char signature[2 * 65 + 3];
     hex_write(signature, a.signature, 65);
-    JSON *p = json_pack("{s:i, s:{s:s, s:{s:s, s:s, s:s, s:s, s:s, s:s}}, s:O, s:O}", "x402Version", 2, "payload", "signature",
-                        signature, "authorization", "from", address_checksum(&a.from).s, "to", address_checksum(&a.to).s,
-                        "value", amount_text(a.value).s, "validAfter", "0", "validBefore", amount_text(a.valid_before).s,
-                        "nonce", hash_text(&a.nonce).s, "resource", json_object_get(r, "resource"), "accepted", offer);
+    json_t *authorization =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "from", address_checksum(&a.from).s, "to",
+                  address_checksum(&a.to).s,
+                  "value", amount_text(a.value).s, "validAfter", "0", "validBefore", amount_text(a.valid_before).s,
+                  "nonce", hash_text(&a.nonce).s);
+    JSON *p = json_pack("{s:i, s:{s:s, s:o}, s:O, s:O}", "x402Version", 2, "payload", "signature", signature,
+                        "authorization", authorization, "resource", json_object_get(r, "resource"), "accepted", offer);
     OWNED char *json = json_write(p);
     base64_add(ret, json, strlen(json));
 }
@@ -155,7 +158,8 @@ static void open_connection(struct load *l, struct client *c)
 {
     int one = 1;
     c->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (c->fd < 0 || (connect(c->fd, (const struct sockaddr *)&l->o->to, sizeof l->o->to) != 0 && errno != EINPROGRESS)) {
+    const int rc = c->fd < 0 ? -1 : connect(c->fd, (const struct sockaddr *)&l->o->to, sizeof l->o->to);
+    if (rc != 0 && (c->fd < 0 || errno != EINPROGRESS)) {
         perror("load: connect");
         exit(1);
     }
@@ -167,7 +171,8 @@ static void start(struct client *c, const struct options *o, const char *header,
 {
     c->out.n = c->sent = c->in = c->body_left = 0;
     c->head_done = c->closes = false;
-    buf_printf(&c->out, "GET %s HTTP/1.1\r\nHost: %s\r\n%s%s%s\r\n", o->path, o->host, header, value, *value ? "\r\n" : "");
+    buf_printf(&c->out, "GET %s HTTP/1.1\r\nHost: %s\r\n", o->path, o->host);
+    buf_printf(&c->out, "%s%s%s\r\n", header, value, *value ? "\r\n" : "");
 }
 
 static void rest(struct load *l, struct client *c)
@@ -178,11 +183,11 @@ static void rest(struct load *l, struct client *c)
 
 static void pay(struct load *l, struct client *c, const char *required)
 {
-    if (l->next_payer == l->o->first + l->o->payers) {
+    if (l->o->payments > 0 && l->payments_sent == l->o->payments) {
         rest(l, c);
         return;
     }
-    struct key k = payer(l->next_payer++);
+    struct key k = payer(l->o->first + l->payments_sent % l->o->payers);
     BUF value = { 0 };
     payment(required, &k, &value);
     start(c, l->o, "PAYMENT-SIGNATURE: ", value.p);
@@ -260,9 +265,10 @@ static void read_head(struct client *c)
     if (!end)
         return;
     const char *length = strcasestr(c->text, "\r\nContent-Length:");
-    size_t body = length && length < end ? (size_t)strtoull(length + 17, NULL, 10) : 0, have = c->in - (size_t)(end + 4 - c->text);
+    size_t body = length && length < end ? (size_t)strtoull(length + 17, NULL, 10) : 0;
+    size_t have = c->in - (size_t)(end + 4 - c->text);
     const char *closes = strcasestr(c->text, "\r\nConnection: close");
-    c->status = atoi(c->text + 9);
+    c->status = c->in > 9 ? (int)strtol(c->text + 9, NULL, 10) : 0;
     c->head_done = true;
     c->closes = closes && closes < end;
     c->body_left = body > have ? body - have : 0;
@@ -359,7 +365,8 @@ static int compare(const void *a, const void *b)
 static void report(struct load *l)
 {
     qsort(l->latency, l->latencies, sizeof *l->latency, compare);
-    uint32_t p50 = l->latencies ? l->latency[l->latencies / 2] : 0, p99 = l->latencies ? l->latency[l->latencies * 99 / 100] : 0;
+    const size_t n = l->latencies;
+    const uint32_t p50 = n ? l->latency[n / 2] : 0, p99 = n ? l->latency[n * 99 / 100] : 0;
     JSON *other = json_object();
     for (int i = 0; i < STATUS_MAX; i++)
         if (l->other[i]) {
@@ -367,16 +374,16 @@ static void report(struct load *l)
             (void)snprintf(name, sizeof name, "%d", i);
             json_object_set_new(other, name, json_integer((json_int_t)l->other[i]));
         }
-    JSON *o = json_pack("{s:I, s:I, s:I, s:I, s:i, s:i, s:O}", "paid", (json_int_t)l->paid, "challenges", (json_int_t)l->challenges,
-                        "sent", (json_int_t)l->payments_sent, "broken", (json_int_t)l->broken, "p50_ms", (int)p50, "p99_ms",
-                        (int)p99, "other", other);
+    JSON *o = json_pack("{s:I, s:I, s:I, s:I, s:i, s:i, s:O}", "paid", (json_int_t)l->paid,
+                        "challenges", (json_int_t)l->challenges, "sent", (json_int_t)l->payments_sent,
+                        "broken", (json_int_t)l->broken, "p50_ms", (int)p50, "p99_ms", (int)p99, "other", other);
     OWNED char *text = json_write(o);
     puts(text);
 }
 
 static int run(const struct options *o)
 {
-    struct load l = { .o = o, .epoll = epoll_create1(EPOLL_CLOEXEC), .next_payer = o->first };
+    struct load l = { .o = o, .epoll = epoll_create1(EPOLL_CLOEXEC) };
     struct epoll_event events[256];
     l.clients = mem_new(o->connections * sizeof *l.clients);
     l.latency = mem_new(LATENCIES * sizeof *l.latency);
@@ -408,20 +415,23 @@ static void read_options(int argc, char **argv, struct options *o)
     static const struct option known[] = {
         { "payers", required_argument, NULL, 'p' }, { "connections", required_argument, NULL, 'c' },
         { "seconds", required_argument, NULL, 's' }, { "warm", required_argument, NULL, 'w' },
-        { "keep-offer", no_argument, NULL, 'k' }, { NULL, 0, NULL, 0 },
+        { "payments", required_argument, NULL, 'n' }, { "keep-offer", no_argument, NULL, 'k' },
+        { NULL, 0, NULL, 0 },
     };
     for (int k; (k = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         unsigned long long v = optarg ? strtoull(optarg, NULL, 10) : 0;
         if (k == 'p') {
             const char *colon = strchr(optarg, ':');
             o->first = v;
-            o->payers = colon ? strtoull(colon + 1, NULL, 10) : 0;
+            o->payers = colon ? strtoull(colon + 1, NULL, 10) : 1;
         } else if (k == 'c') {
             o->connections = (unsigned)v;
         } else if (k == 's') {
             o->seconds = (int64_t)v;
         } else if (k == 'w') {
             o->warm = (int64_t)v;
+        } else if (k == 'n') {
+            o->payments = v;
         } else if (k == 'k') {
             o->keep_offer = true;
         } else {
@@ -441,7 +451,7 @@ static void raise_limit(void)
 
 int main(int argc, char **argv)
 {
-    struct options o = { .connections = 1, .seconds = 5 };
+    struct options o = { .connections = 1, .seconds = 5, .payers = 1 };
     if (argc == 4 && strcmp(argv[1], "payers") == 0)
         return list_payers(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
     o.idle = argc > 1 && strcmp(argv[1], "idle") == 0;
@@ -451,7 +461,7 @@ int main(int argc, char **argv)
     }
     o.host = argv[2];
     o.path = argv[4];
-    o.to = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[3])) };
+    o.to = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons((uint16_t)strtoul(argv[3], NULL, 10)) };
     if (inet_pton(AF_INET, o.host, &o.to.sin_addr) != 1)
         return 2;
     read_options(argc - 4, argv + 4, &o);

@@ -18,7 +18,8 @@ const network = 'eip155:84532';
 const { values: options, positionals: [role] } = parseArgs({
     allowPositionals: true,
     options: {
-        port: { type: 'string' }, rpc: { type: 'string' }, facilitator: { type: 'string' }, 'pay-to': { type: 'string' },
+        port: { type: 'string' }, rpc: { type: 'string' }, facilitator: { type: 'string' },
+        'pay-to': { type: 'string' },
     },
 });
 

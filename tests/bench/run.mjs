@@ -16,14 +16,14 @@ const { Stage } = await import('./stage.mjs');
 const { challenges, manyConnections, paidCalls, settledPayments, waiting } = await import('./measures.mjs');
 
 const full = {
-    challenges: { rounds: 5, seconds: 3 },
+    challenges: { rounds: 7, seconds: 2 },
     manyConnections: { rounds: 3, seconds: 2 },
     paidCalls: { rounds: 3, seconds: 8 },
     settledPayments: { rounds: 3, blocks: 6, peerAt1024: true },
 };
 const quick = {
     challenges: { rounds: 3, seconds: 2 },
-    manyConnections: { rounds: 1, seconds: 2 },
+    manyConnections: { rounds: 3, seconds: 1 },
     paidCalls: { rounds: 1, seconds: 6 },
     settledPayments: { rounds: 1, blocks: 4, peerAt1024: false },
 };
@@ -44,7 +44,7 @@ const packageVersion = (name) =>
 async function surroundings(stage) {
     const peers = ['@x402/express', '@x402/core', '@x402/evm', 'express', 'viem'];
     return {
-        commit: said('git', ['rev-parse', '--short', 'HEAD']) + (said('git', ['status', '--porcelain']) ? ' and changes' : ''),
+        commit: said('git', ['describe', '--always', '--dirty=, changed']),
         cores: cpus().length, cpu: cpus()[0].model, kernel: said('uname', ['-r']),
         node: process.version, chain: await stage.chain.rpc.call('web3_clientVersion'),
         postgres: (await stage.world.psql('SHOW server_version')).trim(),
@@ -58,8 +58,10 @@ async function surroundings(stage) {
 const percent = (share) => `${(share * 100).toFixed(1)} %`;
 const times = (ratio) => `${ratio.toFixed(1)}x`;
 const megabytes = (mb) => `${mb.toFixed(0)} MB`;
-const atLeast = (name, value, bar, show) => ({ name, value, bar, ok: value >= bar, says: `${show(value)} of ${show(bar)}` });
-const atMost = (name, value, bar, show) => ({ name, value, bar, ok: value <= bar, says: `${show(value)}, at most ${show(bar)}` });
+const atLeast = (name, value, bar, show) =>
+    ({ name, value, bar, ok: value >= bar, says: `${show(value)}, at least ${show(bar)}` });
+const atMost = (name, value, bar, show) =>
+    ({ name, value, bar, ok: value <= bar, says: `${show(value)}, at most ${show(bar)}` });
 
 const judge = (m) => [
     atLeast('402/s at 64 connections, of the official', m.challenges.ratio, 10, times),
@@ -76,29 +78,33 @@ const judge = (m) => [
 
 // ---- the table ----
 
-function table(m) {
+const milliseconds = ({ p50_ms, p99_ms }) => `${p50_ms} / ${p99_ms} ms`;
+
+function table({ challenges: c, connections, paid: p, settled: s, waiting: w }) {
     const rows = [['', 'payonce', 'official', 'ratio']];
-    const add = (name, ours, theirs, ratio = '') => rows.push([name, ours, theirs, ratio]);
-    const { challenges: c, paid: p, settled: s } = m;
-    add('402/s, 64 connections', c.payonce.rate.toFixed(0), c.official.rate.toFixed(0), times(c.ratio));
-    add('  CPU for one', `${c.payonce.cpu_us.toFixed(1)} us`, `${c.official.cpu_us.toFixed(1)} us`, times(c.cpu_ratio));
-    for (const [width, rate] of Object.entries(m.connections.rates))
-        add(`402/s, ${width} connections`, rate.toFixed(0), '',
-            m.connections.shares[width] ? percent(m.connections.shares[width]) : '');
-    add('paid calls per CPU second', p.payonce.per_cpu_second.toFixed(0), p.official.per_cpu_second.toFixed(1), times(p.ratio));
-    add('  CPU for one', `${p.payonce.cpu_ms.toFixed(2)} ms`, `${p.official.cpu_ms.toFixed(2)} ms`);
-    add('  of it PostgreSQL', percent(p.payonce.postgres_share), '');
-    add('  a second, 64 callers', p.payonce.rate.toFixed(0), p.official.rate.toFixed(0));
+    const add = (name, ours, theirs = '', ratio = '') => rows.push([name, ours, theirs, ratio]);
+    const both = (name, of, show, ratio) => add(name, show(of.payonce), show(of.official), ratio);
+    both('402/s, 64 connections', c, ({ rate }) => rate.toFixed(0), times(c.ratio));
+    both('  CPU for one', c, ({ cpu_us }) => `${cpu_us.toFixed(1)} us`, times(c.cpu_ratio));
+    for (const [width, rate] of Object.entries(connections.rates)) {
+        const share = connections.shares[width];
+        add(`402/s, ${width} connections`, rate.toFixed(0), '', share ? percent(share) : '');
+    }
+    both('paid calls per CPU second', p, ({ per_cpu_second }) => per_cpu_second.toFixed(1), times(p.ratio));
+    both('  CPU for one', p, ({ cpu_ms }) => `${cpu_ms.toFixed(2)} ms`);
+    both('  of it PostgreSQL', p, ({ postgres_share }) => percent(postgres_share));
+    both('  a second, 64 callers', p, ({ rate }) => rate.toFixed(0));
     for (const [callers, ours] of Object.entries(s.payonce)) {
         const theirs = s.official[callers];
         add(`settled with 2 s blocks, ${callers} callers`, percent(ours.share), theirs ? percent(theirs.share) : '');
-        add('  latency, median / 99 %', `${ours.p50_ms} / ${ours.p99_ms} ms`, theirs ? `${theirs.p50_ms} / ${theirs.p99_ms} ms` : '');
+        add('  latency, median / 99 %', milliseconds(ours), theirs ? milliseconds(theirs) : '');
     }
-    add('memory after it (PSS)', megabytes(s.memory.payonce), megabytes(s.memory.official), percent(s.memory.share));
-    add(`gateway, ${m.waiting.connections} idle connections`, megabytes(m.waiting.idle_mb), '');
-    add(`  and ${m.waiting.parked} parked requests`, megabytes(m.waiting.both_mb), '');
-    add('  a fresh request, median / worst', `${m.waiting.answer_ms.median.toFixed(1)} / ${m.waiting.answer_ms.worst.toFixed(1)} ms`, '');
-    return rows.map(([name, ...cells]) => name.padEnd(38) + cells.map((cell) => cell.padStart(15)).join('')).join('\n');
+    both('memory after it (PSS)', s.memory, megabytes, percent(s.memory.share));
+    add(`gateway, ${w.connections} idle connections`, megabytes(w.idle_mb));
+    add(`  and ${w.parked} parked requests`, megabytes(w.both_mb));
+    add('  a fresh request, median / worst', `${w.answer_ms.median.toFixed(1)} / ${w.answer_ms.worst.toFixed(1)} ms`);
+    const line = ([name, ...cells]) => name.padEnd(38) + cells.map((cell) => cell.padStart(18)).join('');
+    return rows.map(line).join('\n');
 }
 
 // ---- the bench ----
@@ -117,25 +123,29 @@ async function measure(stage, plan) {
     return m;
 }
 
+function report(result) {
+    mkdirSync(join(root, 'var'), { recursive: true });
+    writeFileSync(join(root, 'var/bench.json'), `${JSON.stringify(result, null, 2)}\n`);
+    const { official, ...facts } = result.where;
+    for (const [name, value] of Object.entries({ ...facts, ...official }))
+        process.stdout.write(`${name.padEnd(20)} ${value}\n`);
+    process.stdout.write(`\n${table(result.measures)}\n\n`);
+    for (const { name, ok, says } of result.bars)
+        process.stdout.write(`${ok ? 'reached' : 'MISSED '}  ${name}: ${says}\n`);
+    process.stdout.write(`\n${result.seconds} s; every run is in var/bench.json\n`);
+}
+
 async function main() {
     const { values } = parseArgs({ options: { quick: { type: 'boolean', default: false } } });
     const began = Date.now();
-    const stage = await new Stage(join(dirname(process.env.PAYONCE_PROGRAM), 'tests/bench/bench_load')).start();
+    const stage = new Stage(join(dirname(process.env.PAYONCE_PROGRAM), 'tests/bench/bench_load'));
     try {
+        await stage.start();
         const where = await surroundings(stage);
         const measures = await measure(stage, values.quick ? quick : full);
         const bars = judge(measures);
         const seconds = Math.round((Date.now() - began) / 1000);
-        mkdirSync(join(root, 'var'), { recursive: true });
-        writeFileSync(join(root, 'var/bench.json'),
-            `${JSON.stringify({ at: new Date(began).toISOString(), seconds, quick: values.quick, ...where, bars, measures }, null, 2)}\n`);
-        const { official, ...facts } = where;
-        for (const [name, value] of Object.entries({ ...facts, ...official }))
-            process.stdout.write(`${name.padEnd(20)} ${value}\n`);
-        process.stdout.write(`\n${table(measures)}\n\n`);
-        for (const { name, ok, says } of bars)
-            process.stdout.write(`${ok ? 'reached' : 'MISSED '}  ${name}: ${says}\n`);
-        process.stdout.write(`\n${seconds} s; every run is in var/bench.json\n`);
+        report({ at: new Date(began).toISOString(), seconds, quick: values.quick, where, bars, measures });
         return bars.every(({ ok }) => ok) ? 0 : 1;
     } catch (error) {
         stage.world.dumpLogs();

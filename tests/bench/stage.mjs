@@ -11,6 +11,9 @@ import { root } from '../lib/paths.mjs';
 import { World, freePort } from '../lib/world.mjs';
 
 const path = '/iso/countries?code=FR';
+// More than any measure has callers, so that no payer pays twice at once. Not one a payment: the node hashes all balances
+// for each block.
+const PAYERS = 2048;
 const peerKey = labelled('bench peer');
 const peerPayTo = labelled('bench peer pay to').address;
 
@@ -38,21 +41,21 @@ const pss = (pids) => pids.reduce((sum, pid) =>
     sum + Number(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8').match(/^Pss: +([0-9]+) kB/m)[1]) / 1024, 0);
 
 export class Stage {
-    #nextPayer = 0;
     #children = [];
 
     constructor(load) {
         this.load = load;
-        process.on('exit', () => this.#children.forEach((child) => child.kill('SIGKILL')));
-    }
-
-    async start() {
         // Blocks by hand while the parts come up; each measure says how it wants them.
         this.world = new World({
             blockTime: 0, gasLimit: 1_000_000_000, network: { block_time_ms: 2000 }, extra: { wait_ms: 120_000 },
         });
+        process.on('exit', () => this.#children.forEach((child) => child.kill('SIGKILL')));
+    }
+
+    async start() {
         await this.world.start();
         this.chain = this.world.chain;
+        await this.#fundPayers();
         await this.#startPeer();
         return this;
     }
@@ -67,7 +70,8 @@ export class Stage {
         });
         this.#children.push(peer(['facilitator', '--port', facilitator, '--rpc', this.world.rpcUrl]));
         await this.#answers(`${facilitatorUrl}/supported`, 200);
-        this.#children.push(peer(['resource', '--port', resource, '--facilitator', facilitatorUrl, '--pay-to', peerPayTo]));
+        const seller = ['--facilitator', facilitatorUrl, '--pay-to', peerPayTo];
+        this.#children.push(peer(['resource', '--port', resource, ...seller]));
         this.peerPort = resource;
         await this.#answers(`http://127.0.0.1:${resource}/paid`, 402);
         await this.#answers(`${this.world.gateway}${path}`, 402);
@@ -129,12 +133,9 @@ export class Stage {
 
     // ---- load ----
 
-    async newPayers(count) {
-        const first = this.#nextPayer;
-        this.#nextPayer += count;
-        const { stdout } = await run(this.load, ['payers', first, count].map(String));
-        await this.chain.fund(stdout.trim().split('\n'), 1_000_000n);
-        return `${first}:${count}`;
+    async #fundPayers() {
+        const { stdout } = await run(this.load, ['payers', 0, PAYERS].map(String));
+        await this.chain.fund(stdout.trim().split('\n'), 1_000_000_000n);
     }
 
     // The load program. Resolves when it says ready; then `report` resolves to what it prints at its end.
@@ -156,9 +157,9 @@ export class Stage {
         return { report, end: () => child.stdin.end(), kill: () => child.kill('SIGKILL') };
     }
 
-    pay(side, { connections, payers, seconds, warm = 0 }) {
-        return this.#launch(['pay', '127.0.0.1', side.port, side.path, '--payers', payers, '--connections', connections,
-            '--seconds', seconds, '--warm', warm, ...side.options]);
+    pay(side, { connections, seconds, warm = 0, payments = 0 }) {
+        return this.#launch(['pay', '127.0.0.1', side.port, side.path, '--payers', `0:${PAYERS}`,
+            '--connections', connections, '--seconds', seconds, '--warm', warm, '--payments', payments, ...side.options]);
     }
 
     idle(side, connections) {

@@ -1,5 +1,5 @@
-// Who pays: contracts, delegated accounts, a payer whose code burns gas, addresses and signatures in every spelling, and
-// what a nonce that everybody can read on the chain does not buy.
+// Who pays: contracts, delegated accounts, a payer whose code burns gas, addresses and signatures in every spelling,
+// and what a nonce that everybody can read on the chain does not buy.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { concat, createWalletClient, http } from 'viem';
@@ -25,9 +25,8 @@ describe('payers', () => {
 
     const bytea = ({ address }) => `decode('${address.slice(2)}', 'hex')`;
 
-    async function ordersOf(payer) {
-        return world.sql(`SELECT encode(id, 'hex') AS id, status, money FROM order_status WHERE payer = ${bytea(payer)}`);
-    }
+    const ordersOf = (payer) =>
+        world.sql(`SELECT encode(id, 'hex') AS id, status, money FROM order_status WHERE payer = ${bytea(payer)}`);
 
     const relayed = (payer) => world.sql(`SELECT t.id, t.gas, t.state,
             (SELECT count(*) FROM relay_calls x WHERE x.transaction_id = t.id) AS calls
@@ -108,7 +107,8 @@ describe('payers', () => {
             const fresh = await world.challenge('/test/cacheable');
             for (const payload of [junk, longer])
                 for (const headers of [{ 'payment-signature': paymentV2(signed.v2, payload) },
-                    { 'payment-signature': paymentV2(fresh.v2, payload) }, { 'x-payment': paymentV1(fresh.v1, payload) }]) {
+                    { 'payment-signature': paymentV2(fresh.v2, payload) },
+                    { 'x-payment': paymentV1(fresh.v1, payload) }]) {
                     const answer = await world.send('/test/cacheable', { headers });
                     assert.ok([402, 410].includes(answer.status), `${answer.status} ${answer.text}`);
                     assert.match(answer.headers['content-type'], /problem\+json/);
@@ -140,7 +140,8 @@ describe('payers', () => {
         const delegate = await deploy(world.chain, 'Delegate7702');
         const payer = await world.newPayer();
         await world.chain.giveGas(payer.address);
-        const client = createWalletClient({ account: payer.account, chain: baseSepolia, transport: http(world.rpcUrl) });
+        const transport = http(world.rpcUrl);
+        const client = createWalletClient({ account: payer.account, chain: baseSepolia, transport });
         const authorization = await client.signAuthorization({ contractAddress: delegate.address, executor: 'self' });
         const hash = await client.sendTransaction({ authorizationList: [authorization], to: world.payTo });
         assert.equal((await world.chain.receipt(hash)).type, '0x4');
@@ -163,7 +164,7 @@ describe('payers', () => {
 
     // ---- code that burns gas ----
 
-    test('a payer whose code burns gas, among 30 honest ones: they are paid, and it costs the relayer little', async () => {
+    test('a payer whose code burns gas, among 30 honest ones: they are paid, and it costs little', async () => {
         const burner = await deploy(world.chain, 'GasBurner');
         await world.chain.fund(burner.address, ATOMS);
         const payers = await world.newPayers(30);

@@ -5,7 +5,6 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import solc from 'solc';
 import { encodeDeployData, encodeFunctionData } from 'viem';
-import { generatePrivateKey } from 'viem/accounts';
 import { NETWORK } from '../../dev/config.mjs';
 import { USDC, tokenAbi } from '../../dev/usdc.mjs';
 import { deploy, odd } from '../lib/contracts.mjs';
@@ -88,8 +87,8 @@ async function spendElsewhere(world, payer, { required, payload }) {
 
 // ---- tokens ----
 
-// Uses the nonce, and then: 0 says something else before its Transfer; 1 pays somebody else; 2 lets another contract say
-// that it paid. It checks no signature.
+// Uses the nonce, and then: 0 says something else before its Transfer; 1 pays somebody else; 2 lets another contract
+// say that it paid. It checks no signature.
 const DECOY = `// SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.30;
 contract Voice {
@@ -260,23 +259,30 @@ describe('what happens between the check and the block', () => {
         world = await startWorld({ beforeConfig: (w) => {
             w.options.tools = [...w.options.tools, brief('brief', 'USDC')];
         } });
-        await world.waitFor(async () => (await world.sql('SELECT owner FROM relayers')).length > 0, 'the settler is up');
+        const wallets = () => world.sql('SELECT owner FROM relayers');
+        await world.waitFor(async () => (await wallets()).length > 0, 'the settler is up');
     });
     beforeEach(() => world.stop('settler'));
     after(() => world && endWorld(world));
 
-    // Pays with the settler stopped, until the authorization waits to be sent.
-    async function waitingCall(payer, path, options) {
-        const signed = await world.sign(payer, path, options);
-        const answer = world.send(path, signed, options);
-        await untilMoney(world, payer, ['due']);
-        return { payer, path, signed, answer };
+    // Pays with the settler stopped, until the authorizations wait to be sent.
+    async function waitingCalls(paths) {
+        const payers = await world.newPayers(paths.length);
+        const calls = await Promise.all(payers.map(async (payer, i) =>
+            ({ payer, path: paths[i], signed: await world.sign(payer, paths[i]) })));
+        for (const call of calls)
+            call.answer = world.send(call.path, call.signed);
+        const due = () => world.sql("SELECT id FROM authorizations WHERE state = 'due'");
+        await world.waitFor(async () => (await due()).length >= calls.length, 'they wait to be sent');
+        return calls;
     }
 
-    const batch = async (path) => Promise.all((await world.newPayers(BATCH)).map((payer, i) =>
-        waitingCall(payer, `${path}?n=${i}`)));
+    const waitingCall = async (path) => (await waitingCalls([path]))[0];
 
-    const isPaid = async (call) => assert.equal((await call.answer).status, 200, (await call.answer).text);
+    async function isPaid(call) {
+        const { status, text } = await call.answer;
+        assert.equal(status, 200, text);
+    }
 
     async function provenUnpaid({ payer, path, signed, answer }, money, note) {
         const { text, status } = await answer;
@@ -290,67 +296,63 @@ describe('what happens between the check and the block', () => {
         assert.equal(told.known_by, undefined, 'what is proven needs no date');
     }
 
-    const changes = {
-        'cancels its nonce': [(call) => cancel(world, call.payer, call.signed.payload.authorization.nonce), 'void',
-            /^cancelled by the payer in 0x/],
-        'spends its nonce elsewhere': [(call) => spendElsewhere(world, call.payer, call.signed), 'void',
-            /^spent elsewhere in 0x/],
-        'spends its balance': [(call) => spendAll(world, call.payer), 'expired', /^unused at a final block/],
-    };
-    for (const [name, [act, money, note]] of Object.entries(changes))
-        test(`one payer of a batch of ${BATCH} ${name}: the others are paid`, async () => {
-            const calls = await batch('/test/brief');
-            const [bad, ...good] = calls;
-            await act(bad);
-            await world.restart('settler');
-            await Promise.all(good.map(isPaid));
-            await provenUnpaid(bad, money, note);
-
-            const [first, ...later] = await relayed(world, bad.payer);
+    test(`${BATCH} in one transaction: each is judged by its own logs`, async () => {
+        const calls = await waitingCalls(Array.from({ length: BATCH }, (_, n) => `/test/brief?n=${n}`));
+        const [cancelled, elsewhere, poor, submitted, ...good] = calls;
+        const [, , , tx] = await Promise.all([
+            cancel(world, cancelled.payer, cancelled.signed.payload.authorization.nonce),
+            spendElsewhere(world, elsewhere.payer, elsewhere.signed),
+            spendAll(world, poor.payer),
+            submit(world, submitted.signed.payload),
+        ]);
+        await world.restart('settler');
+        await Promise.all(good.map(isPaid));
+        await Promise.all([
+            provenUnpaid(cancelled, 'void', /^cancelled by the payer in 0x/),
+            provenUnpaid(elsewhere, 'void', /^spent elsewhere in 0x/),
+            provenUnpaid(poor, 'expired', /^unused at a final block/),
+            isPaid(submitted),
+        ]);
+        assert.equal((await orderOf(world, submitted.payer)).tx, tx, 'a stranger sent it first: that is its payment');
+        for (const { payer } of [cancelled, elsewhere, poor, submitted]) {
+            const [first, ...later] = await relayed(world, payer);
             assert.equal(Number(first.calls), BATCH, 'they did not go in one transaction');
             assert.ok(later.length <= 1 && later.every(({ calls: n }) => Number(n) === 1), JSON.stringify(later));
-            assert.equal((await world.calls()).filter(({ target }) => target === bad.path).length, 1);
-            await world.request('/test/calls', { base: world.upstream, method: 'DELETE' });
-        });
-
-    test('a stranger submits one of a batch first: that is its payment', async () => {
-        const calls = await batch('/test/brief');
-        const tx = await submit(world, calls[0].signed.payload);
-        await world.restart('settler');
-        await Promise.all(calls.map(isPaid));
-        assert.equal((await orderOf(world, calls[0].payer)).tx, tx);
+        }
+        assert.equal((await world.calls()).length, BATCH, 'work was repeated');
     });
 
     // Of a payment that lives for two minutes, so that its deadline does not help to find out.
     const alone = {
-        'a stranger submits it': [async (call) => submit(world, call.signed.payload), 'settled'],
-        'its payer cancels it': [changes['cancels its nonce'][0], 'void'],
-        'its nonce is spent elsewhere': [changes['spends its nonce elsewhere'][0], 'void'],
+        'a stranger submits it': [(call) => submit(world, call.signed.payload), 'settled'],
+        'its payer cancels it': [(call) => cancel(world, call.payer, call.signed.payload.authorization.nonce), 'void'],
+        'its nonce is spent elsewhere': [(call) => spendElsewhere(world, call.payer, call.signed), 'void'],
     };
     for (const [name, [act, money]] of Object.entries(alone))
         test(`${name} before the settler does: known within seconds`, async () => {
-            const call = await waitingCall(await world.newPayer(), '/test/read');
+            const call = await waitingCall('/test/read');
             const tx = await act(call);
             await world.restart('settler');
             const order = await untilMoney(world, call.payer, [money], 25_000);
             const answer = await call.answer;
             assert.equal(answer.status, money === 'settled' ? 200 : 402, answer.text);
-            if (tx)
+            if (money === 'settled')
                 assert.equal(order.tx, tx);
         });
 
     test('a token that is paused: the payment waits for it, or dies of its deadline', async () => {
-        const [long, short] = await Promise.all(['/test/read?paused', '/test/brief?paused'].map(async (path) =>
-            waitingCall(await world.newPayer(), path)));
+        const [long, short] = await waitingCalls(['/test/read?paused', '/test/brief?paused']);
         await world.chain.pause();
-        await world.restart('settler');
-        await provenUnpaid(short, 'expired', /^unused at a final block/);
-        assert.equal((await orderOf(world, long.payer)).money, 'due');
-        assert.deepEqual(await relayed(world, long.payer), [], 'gas was spent on what cannot succeed');
-        const refused = await world.pay(await world.newPayer(), '/test/read');
-        assert.ok(refused.status === 402 || refused.status === 503, refused.text);
-
-        await world.chain.unpause();
+        try {
+            await world.restart('settler');
+            await provenUnpaid(short, 'expired', /^unused at a final block/);
+            assert.equal((await orderOf(world, long.payer)).money, 'due');
+            assert.ok((await relayed(world, long.payer)).length <= 1, 'gas is spent on what cannot succeed');
+            const refused = await world.pay(await world.newPayer(), '/test/read');
+            assert.ok(refused.status === 402 || refused.status === 503, refused.text);
+        } finally {
+            await world.chain.unpause();
+        }
         await untilMoney(world, long.payer, ['settled']);
         const answer = await long.answer;
         assert.ok(answer.status === 200 || answer.status === 409, answer.text);
@@ -359,22 +361,24 @@ describe('what happens between the check and the block', () => {
 
     test('a chain that stands still past the deadline: unpaid, and a fresh payment buys the kept answer', async () => {
         const id = paymentId();
-        const payer = await world.newPayer({ key: generatePrivateKey() });
+        const payer = await world.newPayer();
         const path = '/test/brief?still';
+        const signed = await world.sign(payer, path, { id });
         await world.restart('settler');
         await world.chain.rpc.call('evm_setIntervalMining', 0);
-        const answer = await world.pay(payer, path, { id });
-        assert.equal(answer.status, 409, answer.text);
-        assert.equal(answer.json.code, 'payment_in_flight');
-        assert.equal((await orderOf(world, payer)).status, 'settling');
-
-        const { dead_after: dead } = await orderOf(world, payer);
-        await world.waitFor(() => Date.now() / 1000 > dead + 1, 'the deadline passes', 30_000);
-        assert.equal((await orderOf(world, payer)).status, 'settling', 'the machine\'s clock proves nothing');
-        await world.chain.rpc.call('evm_setIntervalMining', 1);
-        const { end_note: note } = await untilMoney(world, payer, ['expired']);
+        let dead;
+        const answer = world.send(path, signed);
+        try {
+            ({ dead_after: dead } = await untilMoney(world, payer, ['sent']));
+            await world.waitFor(() => Date.now() / 1000 > dead + 1, 'the deadline passes', 30_000);
+            assert.equal((await publicOrder(world, payer)).status, 'settling', 'the machine\'s clock proves nothing');
+        } finally {
+            await world.chain.rpc.call('evm_setIntervalMining', 1);
+        }
+        const { end_note: note } = await untilMoney(world, payer, ['expired'], 70_000);
         assert.match(note, /^unused at a final block/);
-        assert.equal((await world.send(path, answer)).status, 402);
+        assert.ok([402, 409].includes((await answer).status), (await answer).text);
+        assert.equal((await world.send(path, signed)).status, 402);
 
         const { v2 } = await world.challenge(path);
         const payment = paymentV2(v2, await authorize(payer, v2.accepts[0]), { id });

@@ -6,7 +6,12 @@ static struct token tokens[PRICE_COUNT] = {
     { .chain_id = 84532, .name = "USDC", .version = "2", .symbol = "USDC", .decimals = 6 },
     { .chain_id = 31337, .name = "USDC", .version = "2", .symbol = "USDC", .decimals = 6 },
     { .chain_id = 8453, .name = "USD Coin", .version = "2", .symbol = "USDC", .decimals = 6 },
-    { .chain_id = 84532, .name = "USD\xe2\x82\xae" "0", .version = "1", .symbol = "USDT0", .decimals = 6 },
+    { .chain_id = 84532,
+      .name = "USD\xe2\x82\xae"
+              "0",
+      .version = "1",
+      .symbol = "USDT0",
+      .decimals = 6 },
 };
 static const char *const token_addresses[PRICE_COUNT] = {
     "0x036CbD53842c5426634e7929541eC2318f3dCF7e",
@@ -67,9 +72,7 @@ static const json_t *vector_of(const char *id)
 {
     size_t i;
     json_t *c;
-    json_array_foreach(json_object_get(vectors, "cases"), i, c)
-        if (slice_is(json_slice(c, "id"), id))
-            return c;
+    json_array_foreach(json_object_get(vectors, "cases"), i, c) if (slice_is(json_slice(c, "id"), id)) return c;
     fail_msg("no vector %s", id);
     return NULL;
 }
@@ -88,11 +91,11 @@ static const struct price *price_of(const json_t *vector)
 char *payment_text(const char *vector)
 {
     const json_t *v = vector_of(vector);
-    JSON *payment = json_deep_copy(json_object_get(v, "paymentPayload"));
-    json_t *extra = json_object_get(json_object_get(payment, "accepted"), "extra");
+    JSON *root = json_deep_copy(json_object_get(v, "paymentPayload"));
+    json_t *extra = json_object_get(json_object_get(root, "accepted"), "extra");
     if (extra)
         json_object_set_new(extra, "quote", json_string(quote_for(price_of(v), now + 60).s));
-    return json_write(payment);
+    return json_write(root);
 }
 
 const char *vector_signature(const char *vector)
@@ -110,4 +113,28 @@ char *replaced(const char *text, const char *find, const char *put)
     buf_puts(&b, put);
     buf_puts(&b, at + strlen(find));
     return MOVE(b.p);
+}
+
+struct payment payment;
+enum reason reason;
+const char *detail;
+
+enum err read_raw(struct slice header, int version)
+{
+    memset(&payment, 0xee, sizeof payment);
+    reason = REASON_SIMULATION;
+    detail = "untouched";
+    return x402_payment(&in, header, version, &payment, &reason, &detail);
+}
+
+enum err read_bytes(const char *json, size_t n, int version)
+{
+    BUF header = { 0 };
+    base64_add(&header, json, n);
+    return read_raw((struct slice){ header.p, header.n }, version);
+}
+
+enum err read_text(const char *json, int version)
+{
+    return read_bytes(json, strlen(json), version);
 }

@@ -11,9 +11,9 @@ static json_t *decoded(const struct buf *b)
     size_t n;
     struct json_why why;
     assert_true(base64_read(b->p, b->n, &text, &n));
-    assert_int_equal(b->n % 4, 0);                       /* padded */
+    assert_int_equal(b->n % 4, 0); /* padded */
     for (size_t i = 0; i < n; i++)
-        assert_in_range(text[i], 0x20, 0x7e);            /* for peers whose base64 works on Latin-1 */
+        assert_in_range(text[i], 0x20, 0x7e); /* for peers whose base64 works on Latin-1 */
     json_t *j = json_read((const char *)text, n, &why);
     if (!j)
         fail_msg("%s", why.text);
@@ -39,7 +39,8 @@ static void has_keys(const json_t *o, const char *const *keys, size_t n)
         if (!json_object_get(o, keys[i]))
             fail_msg("no %s", keys[i]);
 }
-#define HAS_KEYS(o, ...) has_keys(o, (const char *const[]){ __VA_ARGS__ }, COUNT(((const char *const[]){ __VA_ARGS__ })))
+#define HAS_KEYS(o, ...)                                                                                               \
+    has_keys(o, (const char *const[]){ __VA_ARGS__ }, COUNT(((const char *const[]){ __VA_ARGS__ })))
 
 static void text_is(const json_t *o, const char *key, const char *text)
 {
@@ -47,10 +48,11 @@ static void text_is(const json_t *o, const char *key, const char *text)
     assert_string_equal(json_str(o, key), text);
 }
 
-static void write_for(const struct terms *t, const char *description, const char *target, enum reason why, json_t **ret_v2,
-                      json_t **ret_v1)
+static void write_for(const struct terms *t, const char *description, const char *target, enum reason why,
+                      json_t **ret_v2, json_t **ret_v1)
 {
-    struct challenge *c = challenge_new(t, "https://api.example.com", description, description ? "application/json" : NULL);
+    struct challenge *c =
+        challenge_new(t, "https://api.example.com", description, description ? "application/json" : NULL);
     const struct challenge_for f = { &quote_key, &request, slice_of(target), now + 60, why };
     BUF header = { 0 }, v1 = { 0 };
     challenge_write(c, &f, &header, &v1);
@@ -73,11 +75,14 @@ static void is_v2_offer(const json_t *o, size_t i)
     HAS_KEYS(extra, "name", "version", "quote");
     text_is(extra, "name", prices[i].token->name);
     text_is(extra, "version", prices[i].token->version);
-    assert_int_equal(quote_read(&quote_key, json_slice(extra, "quote"), "countries", &request, &prices[i], now, &id), QUOTE_OK);
-    for (size_t k = 0; k < PRICE_COUNT; k++)             /* each offer's quote is for that offer */
-        if (k != i && (prices[k].net != prices[i].net || !address_eq(&prices[k].token->address, &prices[i].token->address)))
-            assert_int_equal(quote_read(&quote_key, json_slice(extra, "quote"), "countries", &request, &prices[k], now, &id),
-                             QUOTE_OTHER);
+    assert_int_equal(quote_read(&quote_key, json_slice(extra, "quote"), "countries", &request, &prices[i], now, &id),
+                     QUOTE_OK);
+    for (size_t k = 0; k < PRICE_COUNT; k++) /* each offer's quote is for that offer */
+        if (k != i &&
+            (prices[k].net != prices[i].net || !address_eq(&prices[k].token->address, &prices[i].token->address)))
+            assert_int_equal(
+                quote_read(&quote_key, json_slice(extra, "quote"), "countries", &request, &prices[k], now, &id),
+                QUOTE_OTHER);
 }
 
 static void test_v2(void **state)
@@ -97,18 +102,20 @@ static void test_v2(void **state)
     assert_int_equal(json_array_size(accepts), PRICE_COUNT);
     for (size_t i = 0; i < PRICE_COUNT; i++)
         is_v2_offer(json_array_get(accepts, i), i);
-    JSON *declared = json_loads("{\"payment-identifier\":{\"info\":{\"required\":false},\"schema\":{\"$schema\":\"https://json-schema.org/"
-                                "draft/2020-12/schema\",\"type\":\"object\",\"properties\":{\"required\":{\"type\":\"boolean\"},\"id\":"
-                                "{\"type\":\"string\",\"minLength\":16,\"maxLength\":128,\"pattern\":\"^[a-zA-Z0-9_-]+$\"}},\"required\":"
-                                "[\"required\"]}}}", 0, NULL);
+    JSON *declared = json_loads(
+        "{\"payment-identifier\":{\"info\":{\"required\":false},\"schema\":{\"$schema\":\"https://json-schema.org/"
+        "draft/2020-12/schema\",\"type\":\"object\",\"properties\":{\"required\":{\"type\":\"boolean\"},\"id\":"
+        "{\"type\":\"string\",\"minLength\":16,\"maxLength\":128,\"pattern\":\"^[a-zA-Z0-9_-]+$\"}},\"required\":"
+        "[\"required\"]}}}",
+        0, NULL);
     assert_true(json_equal(declared, json_object_get(v2, "extensions")));
 }
 
 /* x402-fetch throws the whole 402 away when one entry is off. */
 static void is_v1_offer(const json_t *o, size_t i)
 {
-    HAS_KEYS(o, "scheme", "network", "maxAmountRequired", "resource", "description", "mimeType", "payTo", "maxTimeoutSeconds",
-             "asset", "extra");
+    HAS_KEYS(o, "scheme", "network", "maxAmountRequired", "resource", "description", "mimeType", "payTo",
+             "maxTimeoutSeconds", "asset", "extra");
     text_is(o, "scheme", "exact");
     text_is(o, "network", prices[i].net->v1_name);
     text_is(o, "maxAmountRequired", "10000");
@@ -131,7 +138,7 @@ static void test_v1(void **state)
     assert_int_equal(json_integer_value(json_object_get(v1, "x402Version")), 1);
     text_is(v1, "error", "X-PAYMENT header is required");
     const json_t *accepts = json_object_get(v1, "accepts");
-    assert_int_equal(json_array_size(accepts), 3);       /* the network without a v1 name is left out */
+    assert_int_equal(json_array_size(accepts), 3); /* the network without a v1 name is left out */
     is_v1_offer(json_array_get(accepts, 0), PRICE_SEPOLIA);
     is_v1_offer(json_array_get(accepts, 1), PRICE_BASE);
     is_v1_offer(json_array_get(accepts, 2), PRICE_UTF8);
@@ -140,11 +147,13 @@ static void test_v1(void **state)
 static void test_no_v1_name(void **state)
 {
     (void)state;
-    const struct terms local = { .tool = "countries", .prices = &prices[PRICE_LOCAL], .price_count = 1, .max_timeout_s = 60 };
+    const struct terms local = {
+        .tool = "countries", .prices = &prices[PRICE_LOCAL], .price_count = 1, .max_timeout_s = 60
+    };
     JSON *v2 = NULL, *v1 = NULL;
     write_for(&local, NULL, "/", REASON_REQUIRED, &v2, &v1);
     assert_null(v1);
-    text_is(json_object_get(v2, "resource"), "description", "");     /* absent ones are empty, never null */
+    text_is(json_object_get(v2, "resource"), "description", ""); /* absent ones are empty, never null */
     text_is(json_object_get(v2, "resource"), "mimeType", "");
 }
 
@@ -190,7 +199,7 @@ static void test_fresh_quotes(void **state)
     write_for(&terms, NULL, "/", REASON_REQUIRED, &a, &v1a);
     write_for(&terms, NULL, "/", REASON_REQUIRED, &b, &v1b);
     assert_false(json_equal(a, b));
-    assert_true(json_equal(v1a, v1b));                   /* v1 has no place for a quote */
+    assert_true(json_equal(v1a, v1b)); /* v1 has no place for a quote */
 }
 
 /* A challenge comes back as a payment: what was offered is accepted. */
@@ -205,13 +214,8 @@ static void test_echo(void **state)
     json_object_set(pay, "extensions", json_object_get(v2, "extensions"));
     json_object_set(pay, "resource", json_object_get(v2, "resource"));
     OWNED char *whole = json_write(pay);
-    BUF header = { 0 };
-    struct payment p;
-    enum reason why;
-    const char *detail;
-    base64_add(&header, whole, strlen(whole));
-    assert_int_equal(x402_payment(&in, (struct slice){ header.p, header.n }, 2, &p, &why, &detail), ERR_NONE);
-    assert_true(p.has_quote && p.signer_proven);
+    assert_int_equal(read_text(whole, 2), ERR_NONE);
+    assert_true(payment.has_quote && payment.signer_proven);
 }
 
 /* ---- the settlement ---- */
@@ -220,25 +224,36 @@ static void test_responses(void **state)
 {
     (void)state;
     static const char *const tx_text = "0x4242424242424242424242424242424242424242424242424242424242424242";
-    static const struct { int version, net; bool paid; const char *error, *json; } table[] = {
-        { 2, NET_SEPOLIA, true, NULL, "{\"success\":true,\"payer\":\"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC\",\"transaction\":\"TX\","
-                                      "\"network\":\"eip155:84532\"}" },
-        { 1, NET_SEPOLIA, true, NULL, "{\"success\":true,\"payer\":\"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC\",\"transaction\":\"TX\","
-                                      "\"network\":\"base-sepolia\"}" },
-        { 1, NET_LOCAL, true, NULL, "{\"success\":true,\"payer\":\"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC\",\"transaction\":\"TX\","
-                                    "\"network\":\"eip155:31337\"}" },
-        { 2, NET_BASE, false, "quote_expired", "{\"success\":false,\"payer\":\"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC\",\"transaction\":"
-                                               "\"\",\"network\":\"eip155:8453\",\"errorReason\":\"quote_expired\"}" },
-        { 1, NET_BASE, false, "insufficient_funds", "{\"success\":false,\"payer\":\"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC\","
-                                                    "\"transaction\":\"\",\"network\":\"base\",\"errorReason\":\"insufficient_funds\"}" },
-        { 2, NET_BASE, true, "settlement_pending", "{\"success\":false,\"payer\":\"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC\","
-                                                   "\"transaction\":\"TX\",\"network\":\"eip155:8453\",\"errorReason\":\"settlement_pending\"}" },
+    static const struct {
+        int version, net;
+        bool paid;
+        const char *error, *json;
+    } table[] = {
+        { 2, NET_SEPOLIA, true, NULL,
+          "{\"success\":true,\"payer\":\"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC\",\"transaction\":\"TX\","
+          "\"network\":\"eip155:84532\"}" },
+        { 1, NET_SEPOLIA, true, NULL,
+          "{\"success\":true,\"payer\":\"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC\",\"transaction\":\"TX\","
+          "\"network\":\"base-sepolia\"}" },
+        { 1, NET_LOCAL, true, NULL,
+          "{\"success\":true,\"payer\":\"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC\",\"transaction\":\"TX\","
+          "\"network\":\"eip155:31337\"}" },
+        { 2, NET_BASE, false, "quote_expired",
+          "{\"success\":false,\"payer\":\"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC\",\"transaction\":"
+          "\"\",\"network\":\"eip155:8453\",\"errorReason\":\"quote_expired\"}" },
+        { 1, NET_BASE, false, "insufficient_funds",
+          "{\"success\":false,\"payer\":\"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC\","
+          "\"transaction\":\"\",\"network\":\"base\",\"errorReason\":\"insufficient_funds\"}" },
+        { 2, NET_BASE, true, "settlement_pending",
+          "{\"success\":false,\"payer\":\"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC\","
+          "\"transaction\":\"TX\",\"network\":\"eip155:8453\",\"errorReason\":\"settlement_pending\"}" },
     };
     struct hash32 tx;
     assert_true(hash_read(tx_text, 66, &tx));
     for (size_t i = 0; i < COUNT(table); i++) {
         BUF b = { 0 };
-        x402_response(table[i].version, &nets[table[i].net], &prices[0].pay_to, table[i].paid ? &tx : NULL, table[i].error, NULL, &b);
+        x402_response(table[i].version, &nets[table[i].net], &prices[0].pay_to, table[i].paid ? &tx : NULL,
+                      table[i].error, NULL, &b);
         JSON *got = decoded(&b);
         OWNED char *expected = table[i].paid ? replaced(table[i].json, "TX", tx_text) : str_copy(table[i].json);
         JSON *want = json_loads(expected, 0, NULL);
@@ -260,10 +275,11 @@ static void test_response_extra(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_v2),           cmocka_unit_test(test_v1),        cmocka_unit_test(test_no_v1_name),
-        cmocka_unit_test(test_reason),       cmocka_unit_test(test_target),    cmocka_unit_test(test_description),
-        cmocka_unit_test(test_fresh_quotes), cmocka_unit_test(test_echo),      cmocka_unit_test(test_responses),
-        cmocka_unit_test(test_response_extra),
+        cmocka_unit_test(test_v2),           cmocka_unit_test(test_v1),
+        cmocka_unit_test(test_no_v1_name),   cmocka_unit_test(test_reason),
+        cmocka_unit_test(test_target),       cmocka_unit_test(test_description),
+        cmocka_unit_test(test_fresh_quotes), cmocka_unit_test(test_echo),
+        cmocka_unit_test(test_responses),    cmocka_unit_test(test_response_extra),
     };
     return cmocka_run_group_tests(tests, sale_start, sale_stop);
 }

@@ -33,8 +33,9 @@ static void test_value(void **state)
     (void)state;
     struct payment p = good();
     assert_int_equal(x402_check(&p, &terms, now, NEED_S), REASON_NONE);
-    const struct amount bad[] = { amount_of(9999), amount_of(10001), AMOUNT_ZERO, big(max_text), big("18446744073709561616") };
-    for (size_t i = 0; i < COUNT(bad); i++) {            /* the last is 2^64 + 10000 */
+    const struct amount bad[] = { amount_of(9999), amount_of(10001), AMOUNT_ZERO, big(max_text),
+                                  big("18446744073709561616") };
+    for (size_t i = 0; i < COUNT(bad); i++) { /* the last is 2^64 + 10000 */
         p.auth.value = bad[i];
         assert_int_equal(x402_check(&p, &terms, now, NEED_S), REASON_VALUE);
     }
@@ -56,7 +57,10 @@ static void test_recipient(void **state)
 static void test_times(void **state)
 {
     (void)state;
-    const struct { struct amount before, after; enum reason reason; } table[] = {
+    const struct {
+        struct amount before, after;
+        enum reason reason;
+    } table[] = {
         { from_now(NEED_S), AMOUNT_ZERO, REASON_NONE },
         { from_now(NEED_S - 1), AMOUNT_ZERO, REASON_VALID_BEFORE },
         { from_now(5), AMOUNT_ZERO, REASON_VALID_BEFORE },
@@ -68,13 +72,13 @@ static void test_times(void **state)
         { from_now(365 * 86400), AMOUNT_ZERO, REASON_VALID_BEFORE },
         { amount_of(UINT64_MAX), AMOUNT_ZERO, REASON_VALID_BEFORE },
         { amount_of(INT64_MAX), AMOUNT_ZERO, REASON_VALID_BEFORE },
-        { big("18446744073709551616"), AMOUNT_ZERO, REASON_VALID_BEFORE },   /* 2^64: wraps to 0 */
-        { big("18446744075509551676"), AMOUNT_ZERO, REASON_VALID_BEFORE },   /* 2^64 + now + 60: wraps to a good one */
+        { big("18446744073709551616"), AMOUNT_ZERO, REASON_VALID_BEFORE }, /* 2^64: wraps to 0 */
+        { big("18446744075509551676"), AMOUNT_ZERO, REASON_VALID_BEFORE }, /* 2^64 + now + 60: wraps to a good one */
         { big(max_text), AMOUNT_ZERO, REASON_VALID_BEFORE },
         { from_now(60), from_now(0), REASON_NONE },
         { from_now(60), from_now(1), REASON_VALID_AFTER },
         { from_now(60), from_now(3600), REASON_VALID_AFTER },
-        { from_now(60), big("18446744073709551616"), REASON_VALID_AFTER },   /* 2^64: wraps to 0 */
+        { from_now(60), big("18446744073709551616"), REASON_VALID_AFTER }, /* 2^64: wraps to 0 */
         { from_now(60), big(max_text), REASON_VALID_AFTER },
     };
     for (size_t i = 0; i < COUNT(table); i++) {
@@ -104,13 +108,21 @@ static void test_order(void **state)
 /* ---- the chain ---- */
 
 #define NO .transfer_ok = false
-static const struct { const char *name; bool proven; struct auth_facts facts; enum reason reason; } judged[] = {
+static const struct {
+    const char *name;
+    bool proven;
+    struct auth_facts facts;
+    enum reason reason;
+} judged[] = {
     { "all is well", true, { .transfer_ok = true }, REASON_NONE },
     { "no key, no code", false, { .transfer_ok = true }, REASON_SIGNATURE },
     { "a contract says yes", false, { .transfer_ok = true, .has_code = true }, REASON_NONE },
     { "a contract says no", false, { NO, .has_code = true, .why = REVERT_SIGNATURE }, REASON_SIGNATURE },
     { "used", true, { .transfer_ok = true, .nonce_used = true }, REASON_NONCE_USED },
-    { "used, by the flag first", true, { NO, .nonce_used = true, .why = REVERT_EXPIRED, .balance_known = true }, REASON_NONCE_USED },
+    { "used, by the flag first",
+      true,
+      { NO, .nonce_used = true, .why = REVERT_EXPIRED, .balance_known = true },
+      REASON_NONCE_USED },
     { "no signature, used", false, { NO, .nonce_used = true }, REASON_SIGNATURE },
     { "used, by the revert", true, { NO, .why = REVERT_USED }, REASON_NONCE_USED },
     { "poor", true, { NO, .balance_known = true, .why = REVERT_OTHER }, REASON_BALANCE },
@@ -169,8 +181,8 @@ static void test_reasons(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_value), cmocka_unit_test(test_recipient), cmocka_unit_test(test_times),
-        cmocka_unit_test(test_order), cmocka_unit_test(test_judge),     cmocka_unit_test(test_balance),
+        cmocka_unit_test(test_value),   cmocka_unit_test(test_recipient), cmocka_unit_test(test_times),
+        cmocka_unit_test(test_order),   cmocka_unit_test(test_judge),     cmocka_unit_test(test_balance),
         cmocka_unit_test(test_reasons),
     };
     return cmocka_run_group_tests(tests, sale_start, sale_stop);

@@ -43,7 +43,7 @@ static void test_round_trip(void **state)
     assert_int_equal(strlen(t.s), 54);
     assert_int_equal(quote_read(&quote_key, slice_of(t.s), "countries", &request, &price, now, &got), QUOTE_OK);
     assert_memory_equal(&got, &id, sizeof id);
-    assert_string_equal(t.s, made(now + 60).s);          /* any gateway with the key makes and reads the same */
+    assert_string_equal(t.s, made(now + 60).s); /* any gateway with the key makes and reads the same */
 }
 
 static void test_expiry(void **state)
@@ -52,8 +52,9 @@ static void test_expiry(void **state)
     const struct quote_text t = made(now + 60);
     struct quote_id got = { { 0 } };
     assert_int_equal(read_at(t.s, now + 60), QUOTE_OK);
-    assert_int_equal(quote_read(&quote_key, slice_of(t.s), "countries", &request, &price, now + 61, &got), QUOTE_EXPIRED);
-    assert_memory_equal(&got, &id, sizeof id);           /* so that a known payment is found again */
+    assert_int_equal(quote_read(&quote_key, slice_of(t.s), "countries", &request, &price, now + 61, &got),
+                     QUOTE_EXPIRED);
+    assert_memory_equal(&got, &id, sizeof id); /* so that a known payment is found again */
 }
 
 static void test_altered(void **state)
@@ -97,7 +98,8 @@ static void test_other_terms(void **state)
     struct quote_id got;
     price.amount = amount_of(10001);
     is_other(t.s);
-    assert_true(amount_read("115792089237316195423570985008687907853269984665640564039457584007913129639935", 78, &price.amount));
+    assert_true(amount_read("115792089237316195423570985008687907853269984665640564039457584007913129639935", 78,
+                            &price.amount));
     is_other(t.s);
     price = price_was;
     price.pay_to.b[19] ^= 1;
@@ -159,8 +161,8 @@ static void test_key_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_expiry),      cmocka_unit_test(test_altered),
-        cmocka_unit_test(test_form),        cmocka_unit_test(test_other_terms), cmocka_unit_test(test_key_file),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_expiry),      cmocka_unit_test(test_altered),
+        cmocka_unit_test(test_form),       cmocka_unit_test(test_other_terms), cmocka_unit_test(test_key_file),
     };
     return cmocka_run_group_tests(tests, start, sale_stop);
 }

@@ -6,7 +6,7 @@
 PGconn *pg;
 struct loop *loop;
 struct db *gateway, *settler;
-static int64_t began;                                    /* the database's time at the test's beginning */
+static int64_t began; /* the database's time at the test's beginning */
 
 int money_start(void **state)
 {
@@ -16,7 +16,7 @@ int money_start(void **state)
     if (db_migrate(scratch.server.conninfo, &version, why, sizeof why) != MIGRATE_OK)
         fail_msg("%s", why);
     pg = sql_open(scratch.server.conninfo);
-    sql_run(pg, "CREATE SCHEMA t; SET search_path = payonce, t;"
+    sql_run(pg, "CREATE SCHEMA t; SET search_path = payonce, t; SET lock_timeout = '3s';"
                 "CREATE FUNCTION t.b(n int, size int) RETURNS bytea LANGUAGE sql IMMUTABLE AS"
                 " 'SELECT decode(repeat(lpad(to_hex(n), 2, ''0''), size), ''hex'')';"
                 "CREATE FUNCTION t.auth(n int) RETURNS bigint LANGUAGE sql AS"
@@ -39,10 +39,12 @@ int money_stop(void **state)
 int money_clear(void **state)
 {
     (void)state;
-    sql_run(pg, "TRUNCATE networks, instances, orders, answers, authorizations, other_signatures, relayers, relay_transactions,"
-                " relay_calls, proofs RESTART IDENTITY;"
-                "SELECT network_pin('eip155:1', b(1, 32)), network_pin('eip155:2', b(2, 32));"
-                "SELECT instance_beat(b(1, 16), 'gateway', 600), instance_beat(b(2, 16), 'gateway', 600)");
+    sql_run(
+        pg,
+        "TRUNCATE networks, instances, orders, answers, authorizations, other_signatures, relayers, relay_transactions,"
+        " relay_calls, proofs RESTART IDENTITY;"
+        "SELECT network_pin('eip155:1', b(1, 32)), network_pin('eip155:2', b(2, 32));"
+        "SELECT instance_beat(b(1, 16), 'gateway', 600), instance_beat(b(2, 16), 'gateway', 600)");
     OWNED char *now = sql_one(pg, "SELECT floor(extract(epoch FROM now()))::bigint");
     began = atoll(now);
     return 0;
@@ -50,8 +52,42 @@ int money_clear(void **state)
 
 struct ask ask(void)
 {
-    return (struct ask){ .attempt = 1, .instance = 1, .request = 1, .payer = 1, .nonce = 1, .payee = 9, .signature = 1, .network = 1,
-                         .side_effect = "read", .amount = "10000", .valid_in_s = 120, .need_s = 8 };
+    return (struct ask){ .attempt = 1,
+                         .instance = 1,
+                         .request = 1,
+                         .payer = 1,
+                         .nonce = 1,
+                         .payee = 9,
+                         .signature = 1,
+                         .network = 1,
+                         .side_effect = "read",
+                         .amount = "10000",
+                         .valid_in_s = 120,
+                         .need_s = 8 };
+}
+
+struct ask with_id(void)
+{
+    struct ask a = ask();
+    a.payment_id = ID;
+    a.quote = 3;
+    return a;
+}
+
+/* The same call, signed anew: another nonce under the same payment id. */
+struct ask fresh(int nonce)
+{
+    struct ask a = ask();
+    a.payment_id = ID;
+    a.attempt = a.nonce = nonce;
+    return a;
+}
+
+struct ask again(int attempt)
+{
+    struct ask a = ask();
+    a.attempt = attempt;
+    return a;
 }
 
 void args_id(struct db_args *a, int n, size_t size)
@@ -113,16 +149,17 @@ void find_is(const struct ask *a, const char *verdict, int order, bool fresh)
     args_id(&d, 7, 20);
     args_id(&d, a->nonce, 32);
     args_id(&d, a->request, 32);
+    args_id(&d, a->payee, 20);
+    arg_text(&d, a->amount);
+    arg_int(&d, 0);
     arg_int(&d, began + a->valid_in_s);
+    args_id(&d, a->signature, 32);
+    arg_bool(&d, !a->has_code);
     arg_int(&d, a->need_s);
-    if (a->has_code)
-        args_id(&d, a->signature, 32);
-    else
-        arg_null(&d);
     assert_int_equal(call(gateway, "order_find", &d, &r), DB_OK);
     verdict_is(r, verdict);
     assert_int_equal(id_in(r, "order_id"), order);
-    assert_int_equal(row_bool(r, 0, "fresh"), fresh);
+    assert_int_equal(row_is(r, 0, "known", "none"), fresh);
     same_as(before);
 }
 
@@ -203,6 +240,12 @@ void state_is(int nonce, const char *state)
     sql_is(pg, q, state);
 }
 
+void current_is(int nonce)
+{
+    OWNED char *q = str_format("SELECT authorization_id = auth(%d) FROM orders", nonce);
+    sql_is(pg, q, "t");
+}
+
 void work_is(int order, const char *work)
 {
     OWNED char *q = str_format("SELECT work FROM orders WHERE id = b(%d, 16)", order);
@@ -219,8 +262,10 @@ void ends(int nonce, const char *state)
 void settles(int nonce, int log_index, int age_s)
 {
     OWNED char *q = str_format(
-        "SELECT proofs_record(json_build_object('network', 'eip155:1', 'mined', '[]'::json, 'unpaid', '[]'::json, 'proofs',"
-        " json_build_array(json_build_object('id', auth(%d), 'tx', encode(b(5, 32), 'hex'), 'log_index', %d, 'block', 10,"
+        "SELECT proofs_record(json_build_object('network', 'eip155:1', 'mined', '[]'::json, 'unpaid', '[]'::json, "
+        "'proofs',"
+        " json_build_array(json_build_object('id', auth(%d), 'tx', encode(b(5, 32), 'hex'), 'log_index', %d, 'block', "
+        "10,"
         " 'block_hash', encode(b(6, 32), 'hex'), 'block_time', floor(extract(epoch FROM now()))::bigint - %d)))::text)",
         nonce, log_index, age_s);
     sql_is(pg, q, "1");
@@ -235,11 +280,14 @@ void instance_dies(int instance)
 
 char *dump(void)
 {
-    static const char *const tables[] = { "networks", "orders", "answers", "authorizations", "other_signatures", "relayers",
-                                          "relay_transactions", "relay_calls", "proofs", "instances" };
+    static const char *const tables[] = { "networks",           "orders",           "answers",
+                                          "authorizations",     "other_signatures", "relayers",
+                                          "relay_transactions", "relay_calls",      "proofs",
+                                          "instances" };
     BUF b = { 0 };
     for (size_t i = 0; i < COUNT(tables); i++) {
-        OWNED char *q = str_format("SELECT coalesce(string_agg(x::text, E'\\n' ORDER BY x::text), '') FROM %s x", tables[i]);
+        OWNED char *q =
+            str_format("SELECT coalesce(string_agg(x::text, E'\\n' ORDER BY x::text), '') FROM %s x", tables[i]);
         OWNED char *rows = sql_one(pg, q);
         buf_printf(&b, "%s\n%s\n", tables[i], rows);
     }

@@ -1,27 +1,32 @@
-/* Payments that tests of the money functions present. Every id, address and hash is one byte repeated, so that a number names it:
- * in C the fields of struct ask, in SQL b(number, size). */
+/* Payments that tests of the money functions present. Every id, address and hash is one byte repeated, so that a number
+ * names it: in C the fields of struct ask, in SQL b(number, size). */
 #ifndef TESTS_SQL_MONEY_H
 #define TESTS_SQL_MONEY_H
 
 #include "scratch.h"
 
-extern PGconn *pg;                                       /* the owner's own connection, search_path payonce */
+extern PGconn *pg; /* the owner's own connection, search_path payonce */
 extern struct loop *loop;
-extern struct db *gateway, *settler;                     /* pools in these roles */
+extern struct db *gateway, *settler; /* pools in these roles */
 
-int money_start(void **state);                           /* cmocka group setup: a migrated cluster */
+int money_start(void **state); /* cmocka group setup: a migrated cluster */
 int money_stop(void **state);
-int money_clear(void **state);                           /* test setup: empty tables, network eip155:1, instance 1 alive */
+int money_clear(void **state); /* test setup: empty tables, network eip155:1, instance 1 alive */
 
 struct ask {
-    int attempt;                                         /* names the order and receipt that a new one gets, too */
+    int attempt; /* names the order and receipt that a new one gets, too */
     int instance, request, payer, nonce, payee, signature, network;
-    int quote;                                           /* 0: none */
+    int quote; /* 0: none */
     const char *payment_id, *side_effect, *amount;
     bool cacheable, idempotent, has_code;
-    int valid_in_s, need_s;                              /* validBefore: from the test's beginning */
+    int valid_in_s, need_s; /* validBefore: from the test's beginning */
 };
-struct ask ask(void);                                    /* attempt, instance, request, payer and nonce 1, a read, 120 s */
+struct ask ask(void); /* attempt, instance, request, payer and nonce 1, a read, 120 s */
+
+#define ID "the-payment-id-1"
+struct ask with_id(void);      /* the same with ID and quote 3 */
+struct ask fresh(int nonce);   /* the same call signed anew, under ID; its attempt is the nonce */
+struct ask again(int attempt); /* the same payment, by its nonce alone */
 
 /* Each calls the function once as the gateway and compares what it says. order 0: none. */
 void find_is(const struct ask *a, const char *verdict, int order, bool fresh);
@@ -29,16 +34,17 @@ void accept_is(const struct ask *a, const char *verdict, int order, int epoch);
 void finish_is(int order, int epoch, const char *work, const char *verdict);
 enum db_rc accept_rc(const struct ask *a);
 
-void state_is(int nonce, const char *state);             /* of payer 1's authorization */
+void state_is(int nonce, const char *state); /* of payer 1's authorization */
+void current_is(int nonce);                  /* pays the only order now */
 void work_is(int order, const char *work);
-void ends(int nonce, const char *state);                 /* authorization_end, which must take it */
-void settles(int nonce, int log_index, int age_s);       /* proofs_record: a block age_s old */
+void ends(int nonce, const char *state);           /* authorization_end, which must take it */
+void settles(int nonce, int log_index, int age_s); /* proofs_record: a block age_s old */
 void instance_dies(int instance);
 
-char *dump(void) MUST_CHECK;                             /* every row of every table, as text */
-void same_as(const char *before);                        /* nothing was changed since */
+char *dump(void) MUST_CHECK;      /* every row of every table, as text */
+void same_as(const char *before); /* nothing was changed since */
 
-void args_id(struct db_args *a, int n, size_t size);     /* bytea of n repeated */
+void args_id(struct db_args *a, int n, size_t size); /* bytea of n repeated */
 enum db_rc call(struct db *db, const char *function, struct db_args *a, struct db_rows **ret);
 
 #endif

@@ -1,10 +1,8 @@
-/* An order's birth, its work's end, and what holds both: order_find, order_accept, order_finish, the views, the constraints. */
+/* An order's birth, its work's end, and what holds both: order_find, order_accept, order_finish, the views, the
+ * constraints. */
 #include "money.h"
 
-#include <stdio.h>
 #include <string.h>
-
-#include "settle/orders.h"
 
 #define MAX_AMOUNT "115792089237316195423570985008687907853269984665640564039457584007913129639935"
 #define FIRST_ID "first-payment-id"
@@ -22,10 +20,14 @@ static void test_new(void **state)
     accept_is(&a, "accepted", 1, 1);
     state_is(1, "held");
     work_is(1, "running");
-    sql_is(pg, "SELECT concat_ws(' ', o.payer = b(1, 20), o.payee = b(9, 20), o.amount, o.payment_id, o.quote = b(3, 16), o.work_by = b(1, 16),"
-               " o.work_until > now() + interval '90 s', a.amount, a.signature = b(1, 32), a.attempt = b(1, 16), a.dead_after = a.valid_before,"
-               " a.next_look = to_timestamp(a.valid_before)) FROM orders o JOIN authorizations a ON a.id = o.authorization_id",
-           "t t 10000 " FIRST_ID " t t t 10000 t t t t");
+    sql_is(
+        pg,
+        "SELECT concat_ws(' ', o.payer = b(1, 20), o.payee = b(9, 20), o.amount, o.payment_id, o.quote = b(3, 16), "
+        "o.work_by = b(1, 16),"
+        " o.work_until > now() + interval '90 s', a.amount, a.signature = b(1, 32), a.attempt = b(1, 16), a.dead_after "
+        "= a.valid_before,"
+        " a.next_look = to_timestamp(a.valid_before)) FROM orders o JOIN authorizations a ON a.id = o.authorization_id",
+        "t t 10000 " FIRST_ID " t t t 10000 t t t t");
     find_is(&a, "in_flight", 1, false);
 }
 
@@ -50,7 +52,7 @@ static void test_in_flight(void **state)
     OWNED char *before = dump();
     again.attempt = 2;
     again.instance = 2;
-    accept_is(&again, "in_flight", 1, 1);                /* by its nonce alone */
+    accept_is(&again, "in_flight", 1, 1); /* by its nonce alone */
     again.payment_id = FIRST_ID;
     accept_is(&again, "in_flight", 1, 1);
     same_as(before);
@@ -84,7 +86,7 @@ static void test_others(void **state)
     accept_is(&other, "accepted", 2, 1);
     other.attempt = 3;
     other.quote = 0;
-    other.network = 2;                                   /* the same nonce on another network */
+    other.network = 2; /* the same nonce on another network */
     accept_is(&other, "accepted", 3, 1);
     sql_is(pg, "SELECT count(*) FROM authorizations", "3");
 }
@@ -96,14 +98,16 @@ static void test_amounts(void **state)
     a.amount = MAX_AMOUNT;
     accept_is(&a, "accepted", 1, 1);
     finish_is(1, 1, "done", "ok");
-    sql_is(pg, "SELECT concat_ws(' ', o.amount, a.amount) FROM orders o JOIN authorizations a ON a.order_id = o.id", MAX_AMOUNT " " MAX_AMOUNT);
+    sql_is(pg, "SELECT concat_ws(' ', o.amount, a.amount) FROM orders o JOIN authorizations a ON a.order_id = o.id",
+           MAX_AMOUNT " " MAX_AMOUNT);
     DB_ARGS d = { 0 };
     DB_ROWS *r = NULL;
     args_id(&d, 1, 16);
     assert_int_equal(call(gateway, "order_by_id", &d, &r), DB_OK);
     assert_string_equal(amount_text(row_amount(r, 0, "amount")).s, MAX_AMOUNT);
 
-    static const char *const bad[] = { "115792089237316195423570985008687907853269984665640564039457584007913129639936", "-1", "NaN", "1e78" };
+    static const char *const bad[] = { "115792089237316195423570985008687907853269984665640564039457584007913129639936",
+                                       "-1", "NaN", "1e78" };
     OWNED char *before = dump();
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct ask no = ask();
@@ -116,7 +120,11 @@ static void test_amounts(void **state)
 
 /* ---- conflicts change nothing ---- */
 
-struct meeting { const char *name; int payer, nonce, request, quote; const char *payment_id, *verdict; };
+struct meeting {
+    const char *name;
+    int payer, nonce, request, quote;
+    const char *payment_id, *verdict;
+};
 static const struct meeting conflicts[] = {
     { "id, another payer", 2, 5, 1, 0, FIRST_ID, "conflict_payer" },
     { "id, another payer and request", 2, 5, 2, 0, FIRST_ID, "conflict_payer" },
@@ -130,6 +138,10 @@ static const struct meeting conflicts[] = {
     { "quote of one, id of another", 1, 5, 1, 3, SECOND_ID, "conflict_request" },
     { "quote of one, nonce of another, its request", 1, 2, 2, 3, NULL, "conflict_request" },
     { "all three of three", 1, 8, 1, 3, SECOND_ID, "conflict_request" },
+    { "nonce of one, quote of a third", 1, 1, 1, 6, NULL, "conflict_request" },
+    { "nonce of a third, quote of one", 1, 8, 1, 3, NULL, "conflict_request" },
+    { "nonce of a third, id of one", 1, 8, 1, 0, FIRST_ID, "conflict_request" },
+    { "quote of a third, id of one", 1, 5, 1, 6, FIRST_ID, "conflict_request" },
     { "nonce, an unknown id", 1, 1, 1, 0, "unknown-payment-id", "conflict_request" },
     { "quote, an unknown id", 1, 5, 1, 3, "unknown-payment-id", "conflict_request" },
 };
@@ -144,6 +156,7 @@ static void test_conflicts(void **state)
     two.payment_id = SECOND_ID;
     two.quote = 4;
     three.attempt = three.nonce = 8;
+    three.quote = 6;
     accept_is(&one, "accepted", 1, 1);
     accept_is(&two, "accepted", 2, 1);
     accept_is(&three, "accepted", 8, 1);
@@ -173,29 +186,34 @@ static void test_signature_keep(void **state)
     later.attempt = 2;
     later.signature = 2;
     OWNED char *before = dump();
-    accept_is(&later, "in_flight", 1, 1);                /* the same terms: nothing new can happen with it */
+    accept_is(&later, "in_flight", 1, 1); /* the same terms: nothing new can happen with it */
     same_as(before);
     later.valid_in_s = 500;
     accept_is(&later, "in_flight", 1, 1);
     accept_is(&later, "in_flight", 1, 1);
-    sql_is(pg, "SELECT concat_ws(' ', dead_after - valid_before, signature = b(1, 32), valid_before - extract(epoch FROM now())::bigint <= 120)"
-               " FROM authorizations", "380 t t");
+    sql_is(pg,
+           "SELECT concat_ws(' ', dead_after - valid_before, signature = b(1, 32), valid_before - extract(epoch FROM "
+           "now())::bigint <= 120)"
+           " FROM authorizations",
+           "380 t t");
     later.signature = 3;
     later.payee = 8;
-    later.valid_in_s = 50;                               /* an earlier deadline lowers nothing */
+    later.valid_in_s = 50; /* an earlier deadline lowers nothing */
     accept_is(&later, "in_flight", 1, 1);
     later.signature = 4;
     later.valid_in_s = 600;
-    later.request = 2;                                   /* a conflict keeps it, too */
+    later.request = 2; /* a conflict keeps it, too */
     accept_is(&later, "conflict_request", 0, 0);
     sql_is(pg, "SELECT dead_after - valid_before FROM authorizations", "480");
-    sql_is(pg, "SELECT string_agg(encode(substr(signature, 1, 1), 'hex'), ' ' ORDER BY signature) FROM other_signatures", "02 03 04");
+    sql_is(pg,
+           "SELECT string_agg(encode(substr(signature, 1, 1), 'hex'), ' ' ORDER BY signature) FROM other_signatures",
+           "02 03 04");
     sql_is(pg, "SELECT status || ' ' || dead_after - valid_before FROM order_status", "processing 480");
     ends(1, "expired");
     later.valid_in_s = 900;
     later.signature = 5;
     accept_is(&later, "conflict_request", 0, 0);
-    sql_is(pg, "SELECT dead_after - valid_before FROM authorizations", "480");   /* what ended has ended */
+    sql_is(pg, "SELECT dead_after - valid_before FROM authorizations", "480"); /* what ended has ended */
 }
 
 /* ---- the work's end ---- */
@@ -208,10 +226,11 @@ static void test_done(void **state)
     finish_is(1, 1, "done", "ok");
     work_is(1, "done");
     state_is(1, "due");
-    sql_is(pg, "SELECT concat_ws(' ', status, headers, encode(body, 'hex'), digest = b(1, 32)) FROM answers", "200 [] 610062 t");
+    sql_is(pg, "SELECT concat_ws(' ', status, headers, encode(body, 'hex'), digest = b(1, 32)) FROM answers",
+           "200 [] 610062 t");
     OWNED char *before = dump();
-    finish_is(1, 1, "done", "ok");                       /* the reply was lost */
-    finish_is(1, 1, "failed", "late");                   /* another end is not the same */
+    finish_is(1, 1, "done", "ok");     /* the reply was lost */
+    finish_is(1, 1, "failed", "late"); /* another end is not the same */
     finish_is(1, 1, "lost", "late");
     finish_is(1, 2, "done", "late");
     finish_is(1, 0, "done", "late");
@@ -304,9 +323,10 @@ static void test_status(void **state)
     accept_is(&a, "accepted", 1, 1);
     for (size_t w = 0; w < COUNT(works); w++)
         for (size_t m = 0; m < COUNT(moneys); m++) {
-            OWNED char *set = str_format("UPDATE orders SET work = '%s'; UPDATE authorizations SET state = '%s', ended_at ="
-                                         " CASE WHEN '%s' IN ('settled', 'expired', 'void') THEN now() END",
-                                         works[w], moneys[m], moneys[m]);
+            OWNED char *set =
+                str_format("UPDATE orders SET work = '%s'; UPDATE authorizations SET state = '%s', ended_at ="
+                           " CASE WHEN '%s' IN ('settled', 'expired', 'void') THEN now() END",
+                           works[w], moneys[m], moneys[m]);
             sql_run(pg, set);
             OWNED char *status = sql_one(pg, "SELECT status FROM order_status");
             if (strcmp(status, told[w][m]) != 0)
@@ -335,7 +355,7 @@ static void test_constraints(void **state)
     accept_is(&a, "accepted", 1, 1);
     accept_is(&b, "accepted", 2, 1);
     static const char check[] = "23514", unique[] = "23505", foreign[] = "23503", missing[] = "23502";
-    is_refused("UPDATE authorizations SET state = 'settled'", check);            /* without its time */
+    is_refused("UPDATE authorizations SET state = 'settled'", check); /* without its time */
     is_refused("UPDATE authorizations SET state = 'expired'", check);
     is_refused("UPDATE authorizations SET state = 'void'", check);
     is_refused("UPDATE authorizations SET ended_at = now()", check);
@@ -361,129 +381,14 @@ static void test_constraints(void **state)
     is_refused("INSERT INTO proofs VALUES (auth(1), 'eip155:1', b(5, 32), 2, 1, b(5, 32), 1)", unique);
 }
 
-/* ---- many at once, through settle/orders.h ---- */
-
-enum { MANY = 32 };
-static struct { int ended, accepted, in_flight, order_known; struct order_accepted first; } many;
-
-static void on_accepted(void *arg, enum db_rc rc, const struct order_accepted *a)
-{
-    (void)arg;
-    assert_int_equal(rc, DB_OK);
-    many.ended++;
-    many.accepted += a->verdict == VERDICT_ACCEPTED;
-    many.in_flight += a->verdict == VERDICT_IN_FLIGHT;
-    if (many.ended == 1)
-        many.first = *a;
-    many.order_known += memcmp(&a->order, &many.first.order, sizeof a->order) == 0;
-    assert_int_equal(a->epoch, 1);
-}
-
-static void on_found(void *arg, enum db_rc rc, const struct order_found *f)
-{
-    assert_int_equal(rc, DB_OK);
-    assert_memory_equal(&f->order, &many.first.order, sizeof f->order);
-    *(enum verdict *)arg = f->verdict;
-    many.ended++;
-}
-
-static void on_finished(void *arg, enum db_rc rc, bool late)
-{
-    assert_int_equal(rc, DB_OK);
-    *(bool *)arg = late;
-    many.ended++;
-}
-
-static void turn_until(int ended)
-{
-    const int64_t deadline_ms = clock_mono_ms() + PATIENCE_MS;
-    while (many.ended < ended) {
-        if (clock_mono_ms() > deadline_ms)
-            fail_msg("only %d of %d", many.ended, ended);
-        loop_turn(loop, 50);
-    }
-}
-
-static void test_many_at_once(void **state)
-{
-    (void)state;
-    struct db *pool = db_open(loop, scratch.server.conninfo, "payonce_gateway", MANY);
-    const int64_t deadline_ms = clock_mono_ms() + PATIENCE_MS;
-    while (db_stats(pool).connected < MANY && clock_mono_ms() < deadline_ms)
-        loop_turn(loop, 50);
-    assert_int_equal(db_stats(pool).connected, MANY);
-    const struct net net = { .id = "eip155:1" };
-    const struct token token = { .address = { { 7 } } };
-    const struct hash32 request = { { 1 } };
-    struct payment p = { .version = 2, .price = { .net = &net, .token = &token }, .has_quote = true, .payment_id = FIRST_ID, .signer_proven = true };
-    const struct order_call what = { .tool = "t", .side_effect = "write", .method = "POST", .target = SLICE("/t"), .request = request };
-    struct order_id instance;
-    memset(&instance, 1, sizeof instance);
-    p.auth.value = amount_of(5);
-    p.auth.valid_before = amount_of((uint64_t)clock_wall_s() + 120);
-    p.auth.signature_n = 65;
-    memset(&many, 0, sizeof many);
-    for (int i = 0; i < MANY; i++)
-        orders_accept(pool, &instance, 100, &p, false, &what, 8, deadline_ms, on_accepted, NULL);
-    turn_until(MANY);
-    assert_int_equal(many.accepted, 1);
-    assert_int_equal(many.in_flight, MANY - 1);
-    assert_int_equal(many.order_known, MANY);
-    sql_is(pg, "SELECT count(*) || ' ' || (SELECT count(*) FROM authorizations) FROM orders", "1 1");
-
-    enum verdict verdict = VERDICT_NEW;
-    bool late = true;
-    const struct order_answer answer = { 200, "[]", { NULL, 0 } };
-    orders_finish(pool, &many.first.order, 1, WORK_AXIS_DONE, NULL, &answer, deadline_ms, on_finished, &late);
-    turn_until(MANY + 1);
-    assert_false(late);
-    orders_find(pool, &p, &request, 8, deadline_ms, on_found, &verdict);
-    turn_until(MANY + 2);
-    assert_int_equal(verdict, VERDICT_IN_FLIGHT);
-    sql_is(pg, "SELECT octet_length(body) || ' ' || (digest = sha256('')) FROM answers", "0 true");
-    db_free(pool);
-}
-
-/* Two fresh authorizations for one failed order, at once: one runs, the other is set aside. */
-static void test_many_fresh(void **state)
-{
-    (void)state;
-    enum { FRESH = 6 };
-    PGconn *side[FRESH];
-    struct ask a = ask();
-    a.payment_id = FIRST_ID;
-    accept_is(&a, "accepted", 1, 1);
-    finish_is(1, 1, "failed", "ok");
-    for (int i = 0; i < FRESH; i++) {
-        OWNED char *q = str_format("SELECT verdict FROM order_accept(b(%d, 16), b(1, 16), 100, b(%d, 16), b(%d, 16), 'x402', 2, 't', 'read', false,"
-                                   " false, 'GET', '/', b(1, 32), '" FIRST_ID "', NULL, 'eip155:1', b(7, 20), b(1, 20), b(%d, 32), b(9, 20), 10000,"
-                                   " 0, extract(epoch FROM now())::bigint + 120, b(1, 32), false, 8)", i + 10, i + 10, i + 10, i + 10);
-        side[i] = sql_open(scratch.server.conninfo);
-        sql_run(side[i], "SET search_path = payonce, t");
-        assert_true(PQsendQuery(side[i], q));
-    }
-    int accepted = 0;
-    for (int i = 0; i < FRESH; i++) {
-        PGresult *r = PQgetResult(side[i]);
-        assert_int_equal(PQresultStatus(r), PGRES_TUPLES_OK);
-        accepted += strcmp(PQgetvalue(r, 0, 0), "accepted") == 0;
-        PQclear(r);
-        PQfinish(side[i]);
-    }
-    assert_int_equal(accepted, 1);
-    sql_is(pg, "SELECT work || work_epoch FROM orders", "running2");
-    sql_is(pg, "SELECT count(*) FILTER (WHERE state = 'held') || ' ' || count(*) FILTER (WHERE state = 'released') FROM authorizations", "1 6");
-}
-
 #define TEST(f) cmocka_unit_test_setup(f, money_clear)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_new),       TEST(test_lost_reply), TEST(test_in_flight),      TEST(test_fresh_is_kept),
-        TEST(test_others),    TEST(test_amounts),    TEST(test_conflicts),      TEST(test_signature_keep),
-        TEST(test_done),      TEST(test_not_done),   TEST(test_done_after_the_end), TEST(test_unknown_order),
-        TEST(test_notify),    TEST(test_status),     TEST(test_constraints),    TEST(test_many_at_once),
-        TEST(test_many_fresh),
+        TEST(test_new),    TEST(test_lost_reply), TEST(test_in_flight),          TEST(test_fresh_is_kept),
+        TEST(test_others), TEST(test_amounts),    TEST(test_conflicts),          TEST(test_signature_keep),
+        TEST(test_done),   TEST(test_not_done),   TEST(test_done_after_the_end), TEST(test_unknown_order),
+        TEST(test_notify), TEST(test_status),     TEST(test_constraints),
     };
     return cmocka_run_group_tests(tests, money_start, money_stop);
 }
