@@ -4,12 +4,35 @@
 
 #include "api/route.h"
 #include "base/clock.h"
+#include "base/json.h"
 
 enum { FIND_MS = 5000 };
 
 struct call *gate_call(struct request *rq)
 {
     return request_memory(rq, sizeof(struct call));
+}
+
+static void set_header(json_t *o, const char *key, struct request *rq, const char *name, size_t longest)
+{
+    struct slice value;
+    if (request_header(rq, name, &value) == 1 && value.n <= longest)
+        json_object_set_new(o, key, json_of_slice(value));
+}
+
+char *gate_by(struct request *rq)
+{
+    struct slice source;
+    JSON *o = json_object();
+    char hex[9];
+    hex_write_bare(hex, gate_call(rq)->g->instance.b, 4);
+    json_object_set_new(o, "actor", json_sprintf("gateway:%s", hex));
+    json_object_set_new(o, "request", json_string(request_id(rq)));
+    set_header(o, "traceparent", rq, "traceparent", 55);
+    if (request_header(rq, "Payonce-Retry-Source", &source) == 1 &&
+        (slice_is(source, "llm") || slice_is(source, "framework") || slice_is(source, "http")))
+        json_object_set_new(o, "retry", json_of_slice(source));
+    return json_write(o);
 }
 
 /* ---- identity: what is known of this payment ---- */
@@ -45,10 +68,11 @@ static struct step decide(struct request *rq)
             return gate_challenge(rq, c->reason);
         return gate_verify(rq);
     case VERDICT_AGAIN:
-        if (c->waited)                           /* the copy that ran was told so too; running it again is for a repeat */
-            return gate_problem(rq, ERR_WORK_FAILED, NULL);
-        return gate_verify(rq);
     case VERDICT_RESEND:
+        if (c->reason != REASON_NONE && c->reason != REASON_QUOTE_EXPIRED)
+            return gate_challenge(rq, c->reason);
+        if (c->waited && c->verdict == VERDICT_AGAIN)                           /* the copy that ran was told so too; running it again is for a repeat */
+            return gate_problem(rq, ERR_WORK_FAILED, NULL);
         return gate_verify(rq);
     case VERDICT_ACCEPTED:
     case VERDICT_RESENT:
@@ -59,6 +83,7 @@ static struct step decide(struct request *rq)
     case VERDICT_IN_REVIEW:
     case VERDICT_WORK_FAILED_PAID:
     case VERDICT_PAY_AGAIN:
+    case VERDICT_SIMILAR:
     case VERDICT_CONFLICT_PAYER:
     case VERDICT_CONFLICT_REQUEST:
         break;
@@ -107,8 +132,9 @@ static struct step read_payment(struct request *rq, struct slice header, int ver
     struct call *c = gate_call(rq);
     struct x402_in in = { c->terms, &c->g->quote_key, &c->request, clock_wall_s() };
     const char *detail = NULL;
-    enum err e = x402_payment(&in, header, version, &c->payment, &c->reason, &detail);
-    if (e == ERR_PAYMENT_REFUSED && c->reason != REASON_QUOTE_EXPIRED)
+    bool readable;
+    enum err e = x402_payment(&in, header, version, &c->payment, &c->reason, &readable, &detail);
+    if (e == ERR_PAYMENT_REFUSED && !readable)
         return gate_challenge(rq, c->reason);
     if (e == ERR_NONE || e == ERR_PAYMENT_REFUSED)
         e = read_payment_id(rq, &c->payment);

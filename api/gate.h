@@ -18,15 +18,17 @@ struct call {
     int64_t give_up_ms;              /* then a waiting request is told 409 */
 
     struct payment payment;
-    enum reason reason;              /* set with a quote that is too old: it matters for a new payment only */
+    enum reason reason;              /* why it would be refused as a new payment; a known one is found all the same */
     struct seat *seat;
     int need_s;
-    bool has_code;
+    bool verified, has_code;         /* by one block of the chain */
 
     enum verdict verdict;            /* the newest one, for order, once found or accepted */
     bool waited;                     /* for another copy of this call to end */
     enum known known;                /* how much of the authorization is stored */
     struct order_id order, receipt;
+    bool is_similar;                 /* to a write delivered a little while ago: told, since two equal ones may be meant */
+    struct order_id similar;
     int epoch;
     bool has_work;
     struct work work;
@@ -35,6 +37,8 @@ struct call {
 };
 
 struct call *gate_call(struct request *rq);
+/* Who asks, for the order's story: instance, request, traceparent and the retry source that the client told. */
+char *gate_by(struct request *rq) MUST_CHECK;
 
 phase gate_find;                     /* identity first: what is known of this payment */
 phase gate_verify;                   /* new, or free to run again: terms, then the chain */

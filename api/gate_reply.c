@@ -143,6 +143,8 @@ struct step gate_say(struct request *rq)
         return conflict(rq, "payer");
     case VERDICT_CONFLICT_REQUEST:
         return conflict(rq, "request");
+    case VERDICT_SIMILAR:
+        return told_of(rq, ERR_SIMILAR_ORDER);
     case VERDICT_NOT_PROVEN:
         return told_of(rq, ERR_ANSWER_NOT_PROVEN);
     case VERDICT_GONE:
@@ -176,6 +178,8 @@ struct reply *gate_answer(struct request *rq, int status, const json_t *headers,
     reply_header(r, "Cache-Control", "private, no-store");
     varies(r);
     reply_header(r, "Payonce-Order", order_id_text(&c->order).s);
+    if (c->is_similar)
+        reply_header(r, "Payonce-Similar-Order", order_id_text(&c->similar).s);
     reply_header(r, "Payonce-Charged", charged ? "true" : "false");
     if (!charged && !replayed)
         return r;

@@ -79,6 +79,7 @@ static void have_facts(void *arg, const struct auth_facts *f)
         request_go(arg, chain_down);
         return;
     }
+    c->verified = true;
     c->has_code = f->has_code;
     c->reason = x402_judge(&c->payment, f);
     if (c->reason == REASON_NONE)                /* a chain whose clock runs ahead of ours decides by its own */
@@ -116,6 +117,9 @@ static struct step accepted(struct request *rq)
     case VERDICT_NEW:
     case VERDICT_AGAIN:
     case VERDICT_RESEND:
+        if (!c->verified && c->reason == REASON_NONE) /* the order that needed none has moved on */
+            return gate_verify(rq);
+        break;
     case VERDICT_REPLAY:
     case VERDICT_NOT_PROVEN:
     case VERDICT_GONE:
@@ -123,6 +127,7 @@ static struct step accepted(struct request *rq)
     case VERDICT_IN_REVIEW:
     case VERDICT_WORK_FAILED_PAID:
     case VERDICT_PAY_AGAIN:
+    case VERDICT_SIMILAR:
     case VERDICT_CONFLICT_PAYER:
     case VERDICT_CONFLICT_REQUEST:
         break;
@@ -137,6 +142,8 @@ static void have_accepted(void *arg, enum db_rc rc, const struct order_accepted 
     c->order = a->order;
     c->receipt = a->receipt;
     c->epoch = a->epoch;
+    c->is_similar = a->is_similar;
+    c->similar = a->similar;
     request_go(arg, rc == DB_OK ? accepted : store_down);
 }
 
@@ -153,8 +160,9 @@ struct step gate_accept(struct request *rq)
         .idempotent = c->tool->upstream_idempotent,
     };
     int lease_s = (int)(c->tool->timeout_ms / 1000) + 90;
+    OWNED char *by = gate_by(rq);
     FAILPOINT("gateway-before-accept");
-    orders_accept(c->g->db, &c->g->instance, lease_s, &c->payment, c->has_code, &call, c->need_s, clock_mono_ms() + ACCEPT_MS,
+    orders_accept(c->g->db, &c->g->instance, lease_s, &c->payment, c->has_code, c->verified, &call, c->need_s, by, clock_mono_ms() + ACCEPT_MS,
                   have_accepted, rq);
     return request_wait(rq);
 }

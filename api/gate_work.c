@@ -73,12 +73,13 @@ static struct step finish(struct request *rq)
 {
     struct call *c = gate_call(rq);
     OWNED char *headers = c->work.headers ? json_write(c->work.headers) : str_copy("[]");
+    OWNED char *by = gate_by(rq);
     struct order_answer answer = { c->work.status, headers, { c->work.body.p, c->work.body.n } };
     FAILPOINT("gateway-before-finish");
     if (c->work.end != WORK_DONE)
         log_info("gateway.work", "order=%s tool=%s end=%d status=%d why=%s", order_id_text(&c->order).s, c->tool->name, (int)c->work.end,
                  c->work.status, c->work.why ? c->work.why : "");
-    orders_finish(c->g->db, &c->order, c->epoch, axis_of(c->work.end), c->work.why, c->work.end == WORK_DONE ? &answer : NULL,
+    orders_finish(c->g->db, &c->order, c->epoch, axis_of(c->work.end), c->work.why, c->work.end == WORK_DONE ? &answer : NULL, by,
                   clock_mono_ms() + FINISH_MS, have_finished, rq);
     return request_wait(rq);
 }
@@ -87,6 +88,8 @@ static void have_work(void *arg, struct work *w)
 {
     struct call *c = gate_call(arg);
     FAILPOINT("gateway-after-work");
+    if (c->has_work)                             /* of an epoch that came too late */
+        work_done(&c->work);
     c->work = *w;
     c->has_work = true;
     memset(w, 0, sizeof *w);

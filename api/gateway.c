@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "settle/pin.h"
 
-enum { BEAT_MS = 3000, BEAT_TTL_S = 15, PIN_AGAIN_MS = 2000, DRAIN_MS = 25000, ADMIN_BODY = 65536, POOL = 32768 };
+enum { BEAT_MS = 3000, BEAT_TTL_S = 15, PIN_AGAIN_MS = 2000, PIN_WAIT_MS = 4000, DRAIN_MS = 25000, ADMIN_BODY = 65536, POOL = 32768 };
 
 struct seat *gateway_seat(const struct gateway *g, const struct net *n)
 {
@@ -24,6 +24,7 @@ static void pin_again(void *arg);
 static void pinned(void *arg, enum pin result, const char *why)
 {
     struct seat *s = arg;
+    s->asked = true;
     switch (result) {
     case PIN_OK:
         s->pinned = true;
@@ -115,6 +116,20 @@ static void make_seats(struct gateway *g)
     }
 }
 
+/* Nobody is served before the chains were asked for, so that a restart shows no needless 503. One that does not answer is not
+ * waited for: prices and receipts need no chain. */
+static void wait_for_chains(struct gateway *g)
+{
+    int64_t until = clock_mono_ms() + PIN_WAIT_MS;
+    bool all = false;
+    while (!all && !g->failed && clock_mono_ms() < until) {
+        loop_turn(g->loop, 20);
+        all = true;
+        for (size_t i = 0; i < g->config->net_count; i++)
+            all = all && g->seats[i].asked;
+    }
+}
+
 static size_t admin_body_limit(const struct request *rq)
 {
     (void)rq;
@@ -199,7 +214,10 @@ int gateway_main(const struct config *c)
     g.outcomes = outcomes_new(&g);
     make_terms(&g);
     make_seats(&g);
-    if (make_servers(&g, why.text, sizeof why.text)) {
+    wait_for_chains(&g);
+    if (g.failed) {
+        (void)fprintf(stderr, "payonce gateway: a chain is not the one in the database; the log says which\n");
+    } else if (make_servers(&g, why.text, sizeof why.text)) {
         db_listen(g.db, channels, COUNT(channels), heard, &g);
         beat(&g);
         log_info("gateway.ready", "listen=%s admin=%s tools=%zu", c->listen, c->admin_listen, c->tool_count);

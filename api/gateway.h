@@ -12,7 +12,7 @@ struct seat {
     const struct net *net;
     struct rpc *rpc;
     struct checker *checker;
-    bool pinned;
+    bool pinned, asked;              /* asked: there was a first answer to that */
     struct timer retry;
     struct gateway *gateway;
 };

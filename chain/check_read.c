@@ -76,6 +76,13 @@ json_t *shared_params(struct ask *const *asks, size_t n)
     return call_params(&multicall3_address, (struct slice){ data.p, data.n }, n == 1 ? LONE_GAS : CALL_GAS, NULL);
 }
 
+/* A token may answer false instead of reverting; FiatTokenV2_2 answers nothing. */
+static bool says_no(struct slice answer)
+{
+    static const char zero[32];
+    return answer.n >= sizeof zero && memcmp(answer.p, zero, sizeof zero) == 0;
+}
+
 static bool item_facts(const struct call3_result *state, const struct call3_result *balance,
                        const struct call3_result *transfer, struct auth_facts *f)
 {
@@ -83,8 +90,8 @@ static bool item_facts(const struct call3_result *state, const struct call3_resu
         return false; /* not an EIP-3009 token: nothing to be said */
     if (balance->ok && !balance_of(balance->data, f))
         return false;
-    f->transfer_ok = transfer->ok;
-    f->why = transfer->ok ? REVERT_NONE : revert_read(transfer->data);
+    f->transfer_ok = transfer->ok && !says_no(transfer->data);
+    f->why = f->transfer_ok ? REVERT_NONE : transfer->ok ? REVERT_OTHER : revert_read(transfer->data);
     f->known = true;
     return true;
 }
@@ -127,7 +134,9 @@ static bool transfer_facts(const struct rpc_answer *a, struct auth_facts *f)
 {
     size_t n = 0;
     if (a->rc == RPC_OK) {
-        f->transfer_ok = true;
+        OWNED uint8_t *answer = rpc_read_data(a->result, &n);
+        f->transfer_ok = answer && !says_no(slice_of_bytes(answer, n));
+        f->why = f->transfer_ok ? REVERT_NONE : REVERT_OTHER;
         return true;
     }
     if (!a->data && a->code != 3)

@@ -13,6 +13,7 @@ struct desk {
     struct db *db;
     struct rpc *rpc;
     struct order_id instance;
+    char by[64];                     /* {"actor": "settler:..."}: who writes into orders' stories */
     bool pinned;
 
     bool seen;                       /* head, final, tip and balance are of the last look at the chain */

@@ -56,6 +56,7 @@ static const struct { const char *name; enum verdict verdict; } verdicts[] = {
     { "in_review", VERDICT_IN_REVIEW },
     { "work_failed_paid", VERDICT_WORK_FAILED_PAID },
     { "pay_again", VERDICT_PAY_AGAIN },
+    { "similar", VERDICT_SIMILAR },
     { "conflict_payer", VERDICT_CONFLICT_PAYER },
     { "conflict_request", VERDICT_CONFLICT_REQUEST },
 };
@@ -137,12 +138,13 @@ static void accepted(void *arg, enum db_rc rc, const struct db_rows *rows)
         (void)row_copy(rows, 0, "order_id", r.order.b, sizeof r.order.b);
         (void)row_copy(rows, 0, "receipt", r.receipt.b, sizeof r.receipt.b);
         r.epoch = (int)row_int(rows, 0, "epoch");
+        r.is_similar = row_copy(rows, 0, "similar_order", r.similar.b, sizeof r.similar.b);
     }
     c->accepted(c->arg, rc, &r);
 }
 
-void orders_accept(struct db *db, const struct order_id *instance, int lease_s, const struct payment *p, bool has_code,
-                   const struct order_call *call, int need_s, int64_t deadline_ms, order_accepted_fn *fn, void *arg)
+void orders_accept(struct db *db, const struct order_id *instance, int lease_s, const struct payment *p, bool has_code, bool verified,
+                   const struct order_call *call, int need_s, const char *by, int64_t deadline_ms, order_accepted_fn *fn, void *arg)
 {
     struct order_id attempt, order, receipt;
     struct call *c = call_new(arg);
@@ -177,6 +179,8 @@ void orders_accept(struct db *db, const struct order_id *instance, int lease_s, 
     arg_bytes(&a, p->auth.signature, p->auth.signature_n);
     arg_bool(&a, has_code);
     arg_int(&a, need_s);
+    arg_bool(&a, verified);
+    arg_text(&a, by);
     db_call(db, "order_accept", &a, deadline_ms, accepted, c);
 }
 
@@ -187,7 +191,7 @@ static void finished(void *arg, enum db_rc rc, const struct db_rows *rows)
 }
 
 void orders_finish(struct db *db, const struct order_id *order, int epoch, enum work_axis end, const char *note,
-                   const struct order_answer *answer, int64_t deadline_ms, order_finished_fn *fn, void *arg)
+                   const struct order_answer *answer, const char *by, int64_t deadline_ms, order_finished_fn *fn, void *arg)
 {
     static const char *const names[] = { [WORK_AXIS_DONE] = "done", [WORK_AXIS_FAILED] = "failed", [WORK_AXIS_LOST] = "lost" };
     struct call *c = call_new(arg);
@@ -207,5 +211,6 @@ void orders_finish(struct db *db, const struct order_id *order, int epoch, enum 
         for (int i = 0; i < 4; i++)
             arg_null(&a);
     }
+    arg_text(&a, by);
     db_call(db, "order_finish", &a, deadline_ms, finished, c);
 }

@@ -28,6 +28,7 @@ enum verdict {
     VERDICT_IN_REVIEW,        /* the work's outcome is lost */
     VERDICT_WORK_FAILED_PAID, /* money came in for work that failed */
     VERDICT_PAY_AGAIN,        /* its payment is dead, or too short of time: a new one is right */
+    VERDICT_SIMILAR,          /* a write without an id, like one of this wallet that is not finished: it is asked, not merged */
     VERDICT_CONFLICT_PAYER,
     VERDICT_CONFLICT_REQUEST,
 };
@@ -45,17 +46,25 @@ struct order_call {                  /* what the payment is for */
     struct hash32 request;
     bool cacheable, idempotent;
 };
-struct order_accepted { enum verdict verdict; struct order_id order, receipt; int epoch; };
+struct order_accepted {
+    enum verdict verdict;
+    struct order_id order, receipt;
+    int epoch;
+    bool is_similar;                 /* to one that was delivered a little while ago, a write without an id */
+    struct order_id similar;
+};
 typedef void order_accepted_fn(void *arg, enum db_rc rc, const struct order_accepted *accepted);
-/* Durable before act: after VERDICT_ACCEPTED the authorization is committed and the work's lease is this instance's. */
-void orders_accept(struct db *db, const struct order_id *instance, int lease_s, const struct payment *p, bool has_code,
-                   const struct order_call *call, int need_s, int64_t deadline_ms, order_accepted_fn *fn, void *arg);
+/* verified: the chain was asked; else the authorization is only stored beside an order that needs none.
+ * by: who asks and why, for the order's story: JSON {"actor", "request", "traceparent", "retry"}.
+ * Durable before act: after VERDICT_ACCEPTED the authorization is committed and the work's lease is this instance's. */
+void orders_accept(struct db *db, const struct order_id *instance, int lease_s, const struct payment *p, bool has_code, bool verified,
+                   const struct order_call *call, int need_s, const char *by, int64_t deadline_ms, order_accepted_fn *fn, void *arg);
 
 enum work_axis { WORK_AXIS_DONE, WORK_AXIS_FAILED, WORK_AXIS_LOST };
 struct order_answer { int status; const char *headers; struct slice body; }; /* headers: JSON [[name, value], ...] */
 typedef void order_finished_fn(void *arg, enum db_rc rc, bool late);
 /* answer is NULL unless the work is done. late: another epoch has the lease, nothing was changed. */
 void orders_finish(struct db *db, const struct order_id *order, int epoch, enum work_axis end, const char *note,
-                   const struct order_answer *answer, int64_t deadline_ms, order_finished_fn *fn, void *arg);
+                   const struct order_answer *answer, const char *by, int64_t deadline_ms, order_finished_fn *fn, void *arg);
 
 #endif

@@ -42,9 +42,9 @@ static void have_final(void *arg, const struct rpc_answer *a, size_t n)
     struct pinning *p = arg;
     struct block b;
     (void)n;
-    if (a->rc != RPC_OK)
-        finish(p, PIN_UNAVAILABLE, "the RPC did not give the last final block");
-    else if (!block_read(a->result, &b) || !hash_eq(&b.hash, &p->final_hash))
+    if (a->rc != RPC_OK || !block_read(a->result, &b)) /* null: a node that is behind it, which says nothing */
+        finish(p, PIN_UNAVAILABLE, "the RPC does not have our last final block (yet)");
+    else if (!hash_eq(&b.hash, &p->final_hash))
         replaced(p, "the block at our last final height");
     else
         finish(p, PIN_OK, "");

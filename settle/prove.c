@@ -41,6 +41,7 @@ bool desk_record(struct desk *d, json_t *proofs, json_t *mined, json_t *unpaid)
     JSON *o = json_object();
     size_t proven = json_array_size(proofs), left = json_array_size(unpaid);
     json_object_set_new(o, "network", json_string(d->net->id));
+    json_object_set_new(o, "by", json_loads(d->by, 0, NULL));
     json_object_set_new(o, "proofs", proofs ? proofs : json_array());
     json_object_set_new(o, "mined", mined ? mined : json_array());
     json_object_set_new(o, "unpaid", unpaid ? unpaid : json_array());

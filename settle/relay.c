@@ -94,6 +94,14 @@ static void parcel_call(const struct parcel *p, struct address *ret_to, struct b
     *ret_to = multicall3_address;
 }
 
+/* "Already used" may be the truth: the resolver looks at it at once. */
+static void doubt(struct desk *d, int64_t authorization)
+{
+    DB_ARGS a = { 0 };
+    arg_int(&a, authorization);
+    (void)!db_wait(d->db, "authorization_doubted", &a, clock_mono_ms() + DESK_DB_MS, NULL);
+}
+
 /* Gas for one alone is asked of the node, which also tells when it cannot succeed now. In a batch an estimate would be
  * worthless: with failures allowed the cheapest success is one in which every call fails. */
 static bool parcel_gas(struct desk *d, const struct parcel *p, const struct address *to, const struct buf *data, uint64_t *ret)
@@ -109,7 +117,9 @@ static bool parcel_gas(struct desk *d, const struct parcel *p, const struct addr
     bool ok = r.a[0].rc == RPC_OK && rpc_read_u64(r.a[0].result, &gas);
     if (ok)
         *ret = gas + gas / 4 < PLAIN_GAS_MAX ? gas + gas / 4 : PLAIN_GAS_MAX;
-    else
+    else if (r.a[0].rc == RPC_ERROR)
+        doubt(d, row_int(p->rows, p->row[0], "id"));
+    if (!ok)
         log_info("settler.not_now", "network=%s authorization=%" PRId64 " why=%s", d->net->id, row_int(p->rows, p->row[0], "id"),
                  r.a[0].rc == RPC_ERROR && r.a[0].message ? r.a[0].message : "no answer");
     rpc_answers_done(&r);
@@ -189,6 +199,7 @@ static bool send(struct desk *d, const struct parcel *p)
     arg_amount(&a, tx.max_fee);
     arg_amount(&a, tx.max_tip);
     arg_text(&a, ids_text);
+    arg_text(&a, d->by);
     FAILPOINT("settler-before-store");
     if (db_wait(d->db, "relay_store", &a, clock_mono_ms() + DESK_DB_MS, &rows) != DB_OK || !row_is(rows, 0, "verdict", "stored")) {
         log_warn("settler.not_stored", "network=%s nonce=%" PRIu64 " verdict=%s", d->net->id, tx.nonce,

@@ -1,7 +1,7 @@
 /* Did it land? Asked of the chain, one nonce at a time, until it is proven: the flag and the time from one block.
  *
- *   used    find the log that says so: our Transfer is the proof, a cancellation or somebody else's Transfer is void, and
- *           no log found is still unknown
+ *   used    find the log that says so: our Transfer is the proof, a cancellation or a Transfer to somebody else is void, and
+ *           anything else, or no log found, is still unknown
  *   unused  nothing yet, until a final block's time has passed the last deadline: expired
  *   no answer: unknown */
 #include <inttypes.h>
@@ -46,14 +46,15 @@ static bool end(struct desk *d, int64_t id, const char *state, const char *note)
     arg_int(&a, id);
     arg_text(&a, state);
     arg_text(&a, note);
+    arg_text(&a, d->by);
     FAILPOINT("settler-before-end");
     bool ok = db_wait(d->db, "authorization_end", &a, clock_mono_ms() + DESK_DB_MS, NULL) == DB_OK;
     log_info("settler.ended", "network=%s authorization=%" PRId64 " state=%s note=%s", d->net->id, id, state, note);
     return ok;
 }
 
-/* The transaction that used or cancelled the nonce, from the token's own indexed logs. */
-static bool find_event(struct desk *d, const struct db_rows *rows, int i, struct auth_event *ret, uint64_t *ret_time)
+/* The transaction that used or cancelled the nonce, from the token's own indexed logs. False and ret_none: the node has no such log. */
+static bool find_event(struct desk *d, const struct db_rows *rows, int i, struct auth_event *ret, uint64_t *ret_time, bool *ret_none)
 {
     struct address asset, payer;
     struct hash32 nonce, tx;
@@ -63,6 +64,7 @@ static bool find_event(struct desk *d, const struct db_rows *rows, int i, struct
     struct rpc_answers found = rpc_wait(d->rpc, &logs, 1);
     const json_t *log = found.a[0].rc == RPC_OK ? json_array_get(found.a[0].result, 0) : NULL;
     bool ok = rpc_read_hash(json_object_get(log, "transactionHash"), &tx);
+    *ret_none = found.a[0].rc == RPC_OK && json_is_array(found.a[0].result) && json_array_size(found.a[0].result) == 0;
     rpc_answers_done(&found);
     if (!ok)
         return false;
@@ -87,13 +89,26 @@ static bool find_event(struct desk *d, const struct db_rows *rows, int i, struct
     return ok;
 }
 
+/* Used, and the token's logs neither show our Transfer nor say where it went. */
+static void puzzle(struct desk *d, int64_t id, const char *fact)
+{
+    DB_ARGS a = { 0 };
+    arg_int(&a, id);
+    arg_text(&a, fact);
+    arg_text(&a, d->by);
+    log_warn("settler.puzzle", "network=%s authorization=%" PRId64 " why=%s", d->net->id, id, fact);
+    (void)!db_wait(d->db, "authorization_puzzles", &a, clock_mono_ms() + DESK_DB_MS, NULL);
+}
+
 static void used(struct desk *d, const struct db_rows *rows, int i)
 {
     struct auth_event e;
     uint64_t time;
+    bool none = false;
     int64_t id = row_int(rows, i, "id");
-    if (!find_event(d, rows, i, &e, &time)) {
-        log_warn("settler.used_without_log", "network=%s authorization=%" PRId64, d->net->id, id);
+    if (!find_event(d, rows, i, &e, &time, &none)) {
+        if (none && deadline_passed(d, rows, i))
+            puzzle(d, id, "its nonce is used, and the node has no log of it");
         return;
     }
     if (desk_proves(&e, rows, i)) {
@@ -102,11 +117,22 @@ static void used(struct desk *d, const struct db_rows *rows, int i)
         json_t *proofs = json_array();
         desk_add_proof(proofs, id, &e, time);
         (void)desk_record(d, proofs, NULL, NULL);
-    } else if (e.block <= d->final.number) {
-        OWNED char *note = str_format("%s in %s", e.kind == AUTH_EVENT_CANCELED ? "cancelled by the payer" : "spent elsewhere",
-                                      hash_text(&e.tx).s);
-        (void)end(d, id, "void", note);
+        return;
     }
+    if (e.block > d->final.number)
+        return;
+    struct address payee;
+    OWNED char *note = NULL;
+    if (e.kind == AUTH_EVENT_CANCELED)
+        note = str_format("cancelled by the payer in %s", hash_text(&e.tx).s);
+    else if (e.kind == AUTH_EVENT_TRANSFER && row_copy(rows, i, "payee", payee.b, 20) && !address_eq(&e.to, &payee))
+        note = str_format("spent elsewhere in %s", hash_text(&e.tx).s);
+    if (note) {
+        (void)end(d, id, "void", note);
+        return;
+    }
+    OWNED char *fact = str_format("its nonce is used in %s without the Transfer that it stands for", hash_text(&e.tx).s);
+    puzzle(d, id, fact);
 }
 
 static void judge(struct desk *d, const struct db_rows *rows, int i, const struct rpc_answer *a)

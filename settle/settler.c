@@ -1,5 +1,6 @@
 #include "settle/settler.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -62,7 +63,7 @@ static bool turn(struct desk *d)
     return true;
 }
 
-static void sweep(const struct settler_options *o, int64_t *at_ms)
+static void sweep(const struct settler_options *o, const char *by, int64_t *at_ms)
 {
     if (clock_mono_ms() < *at_ms)
         return;
@@ -70,6 +71,7 @@ static void sweep(const struct settler_options *o, int64_t *at_ms)
     DB_ARGS a = { 0 };
     DB_ROWS *rows = NULL;
     arg_int(&a, 100);
+    arg_text(&a, by);
     if (db_wait(o->db, "orders_sweep", &a, clock_mono_ms() + DESK_DB_MS, &rows) == DB_OK && row_int(rows, 0, "swept") > 0)
         log_warn("settler.swept", "orders=%d", (int)row_int(rows, 0, "swept"));
 }
@@ -97,10 +99,13 @@ bool settler_run(const struct settler_options *o)
     int64_t sweep_at_ms = 0;
     bool ok = true;
     d.rpc = rpc_new(o->fetcher, o->loop, d.net->chain_id, d.net->rpc, d.net->rpc_count, d.net->rpc_timeout_ms);
+    char hex[9];
     bytes_random(&d.instance, sizeof d.instance);
+    hex_write_bare(hex, d.instance.b, 4);
+    (void)snprintf(d.by, sizeof d.by, "{\"actor\":\"settler:%s\"}", hex);
     while (ok && !*o->stop) {
         ok = turn(&d);
-        sweep(o, &sweep_at_ms);
+        sweep(o, d.by, &sweep_at_ms);
         if (ok && !*o->stop)
             doze(o->loop);
     }

@@ -39,10 +39,11 @@ void challenge_write(const struct challenge *c, const struct challenge_for *f, s
 
 struct x402_in { const struct terms *terms; const struct quote_key *key; const struct hash32 *request; int64_t now; };
 /* ERR_NONE with *ret_reason REASON_NONE: a payment on our terms, its form checked and its signer recovered.
- * ERR_PAYMENT_REFUSED: well-formed, and refused for *ret_reason. Else malformed: ret_detail names the field.
- * REASON_QUOTE_EXPIRED is only a reason for a new payment: ret is filled, so that a known one is found again. */
+ * ERR_PAYMENT_REFUSED: well-formed, and as a new payment refused for *ret_reason. *ret_readable: all of it was read nevertheless (the
+ * quote is too old or of another request, or the offer is none of ours now), so that what it was presented for before can be found.
+ * Else malformed: ret_detail names the field. */
 enum err x402_payment(const struct x402_in *in, struct slice header, int version, struct payment *ret, enum reason *ret_reason,
-                      const char **ret_detail) MUST_CHECK;
+                      bool *ret_readable, const char **ret_detail) MUST_CHECK;
 /* The checks that need no chain, in the reference's order after the signature: recipient, times, value. */
 enum reason x402_check(const struct payment *p, const struct terms *t, int64_t now, int need_s);
 /* What one block said, as a reason to refuse; REASON_NONE: good. facts->known must be true. */

@@ -124,6 +124,43 @@ static bool knows_network(const struct terms *t, struct slice id, bool v1)
     return false;
 }
 
+/* The quote makes the offer's amount ours, also an older one. Where it does not, our own price stands, and the payment is only
+ * good for finding what it was presented for before. */
+static bool take_quote(struct reading *r, struct slice text, const struct price *offer, struct amount amount)
+{
+    const struct x402_in *in = r->in;
+    struct price quoted = *offer;
+    quoted.amount = amount;
+    r->p->price = *offer;
+    switch (quote_read(in->key, text, in->terms->tool, in->request, &quoted, in->now, &r->p->quote)) {
+    case QUOTE_OK:
+        break;
+    case QUOTE_EXPIRED:
+        r->reason = REASON_QUOTE_EXPIRED;
+        break;
+    case QUOTE_OTHER:
+        r->reason = amount_cmp(amount, offer->amount) == 0 ? REASON_QUOTE_OTHER : REASON_REQUIREMENTS;
+        return true;
+    }
+    r->p->price = quoted;
+    r->p->has_quote = true;
+    return true;
+}
+
+/* None of our offers, but a token of ours: likewise, it may be known. */
+static bool no_offer(struct reading *r, const json_t *accepted)
+{
+    for (size_t i = 0; i < r->in->terms->price_count; i++) {
+        const struct price *p = &r->in->terms->prices[i];
+        if (!same_text(accepted, "network", p->net->id) || !same_address(accepted, "asset", &p->token->address))
+            continue;
+        r->p->price = *p;
+        r->reason = REASON_REQUIREMENTS;
+        return true;
+    }
+    return refused(r, REASON_REQUIREMENTS);
+}
+
 /* v2: the offer is named by `accepted`, and its quote must be ours for this very request. */
 static bool match_v2(struct reading *r, const json_t *root)
 {
@@ -142,21 +179,9 @@ static bool match_v2(struct reading *r, const json_t *root)
     for (size_t i = 0; i < in->terms->price_count; i++) {
         if (!is_offer(r, accepted, &in->terms->prices[i]))
             continue;
-        r->p->price = in->terms->prices[i];
-        r->p->price.amount = amount;
-        r->p->has_quote = true;
-        switch (quote_read(in->key, json_slice(json_object_get(accepted, "extra"), "quote"), in->terms->tool, in->request,
-                           &r->p->price, in->now, &r->p->quote)) {
-        case QUOTE_OK:
-            return true;
-        case QUOTE_EXPIRED:
-            r->reason = REASON_QUOTE_EXPIRED;
-            return true;
-        case QUOTE_OTHER:
-            return refused(r, amount_cmp(amount, in->terms->prices[i].amount) == 0 ? REASON_QUOTE_OTHER : REASON_REQUIREMENTS);
-        }
+        return take_quote(r, json_slice(json_object_get(accepted, "extra"), "quote"), &in->terms->prices[i], amount);
     }
-    return refused(r, REASON_REQUIREMENTS);
+    return no_offer(r, accepted);
 }
 
 /* v1 names only scheme and network: the first offer there. */
@@ -234,7 +259,7 @@ static bool read_payment(struct reading *r, const json_t *root, int version)
 }
 
 enum err x402_payment(const struct x402_in *in, struct slice header, int version, struct payment *ret, enum reason *ret_reason,
-                      const char **ret_detail)
+                      bool *ret_readable, const char **ret_detail)
 {
     struct reading r = { .in = in, .p = ret };
     memset(ret, 0, sizeof *ret);
@@ -243,6 +268,7 @@ enum err x402_payment(const struct x402_in *in, struct slice header, int version
     if (root && read_payment(&r, root, version))
         prove_signer(ret);
     *ret_reason = r.reason;
+    *ret_readable = r.err == ERR_NONE;
     *ret_detail = r.detail;
-    return r.reason == REASON_QUOTE_EXPIRED ? ERR_PAYMENT_REFUSED : r.err;
+    return r.reason != REASON_NONE ? ERR_PAYMENT_REFUSED : r.err;
 }

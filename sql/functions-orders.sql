@@ -10,8 +10,10 @@ CREATE FUNCTION instance_end(p_id bytea) RETURNS void LANGUAGE sql AS $$
     UPDATE instances SET until = now() WHERE id = p_id;
 $$;
 
+-- After a restart of the server nobody could have shown signs of life, so nobody is dead yet.
 CREATE FUNCTION lease_alive(o orders) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT o.work_until > now() AND EXISTS (SELECT 1 FROM instances i WHERE i.id = o.work_by AND i.until > now());
+    SELECT o.work_until > now() AND (pg_postmaster_start_time() > now() - interval '20 s' OR
+                                     EXISTS (SELECT 1 FROM instances i WHERE i.id = o.work_by AND i.until > now()));
 $$;
 
 -- The advisory locks of a presented payment's identities, in one order for everybody.
@@ -28,7 +30,17 @@ BEGIN
     END LOOP;
 END $$;
 
--- Which order do these identities name, and do they agree? verdict: new, found, conflict_payer, conflict_request.
+-- A stock client that lost a reply signs anew and has no id: the same wallet, the identical request, and an order of it that is
+-- undecided, or paid and not delivered. It is meant again; on a write nobody can know that, so it is asked.
+CREATE FUNCTION order_similar(p_payer bytea, p_request bytea) RETURNS orders LANGUAGE sql STABLE AS $$
+    SELECT o FROM orders o JOIN authorizations a ON a.id = o.authorization_id
+     WHERE o.payer = p_payer AND o.request = p_request AND o.created_at > now() - interval '180 s'
+       AND o.work IN ('running', 'waiting', 'done') AND o.delivered_at IS NULL AND a.state IN ('held', 'due', 'sent', 'settled')
+       AND (o.work = 'done' OR lease_alive(o))
+     ORDER BY o.created_at DESC LIMIT 1;
+$$;
+
+-- Which order do these identities name, and do they agree? verdict: new, found, similar (a write), conflict_payer, conflict_request.
 CREATE FUNCTION order_match(p_payment_id text, p_quote bytea, p_payer bytea, p_network text, p_asset bytea, p_nonce bytea,
     p_request bytea, OUT verdict text, OUT order_id bytea, OUT authorization_id bigint)
 LANGUAGE plpgsql STABLE AS $$
@@ -63,6 +75,13 @@ BEGIN
         order_id := o.id;
     END LOOP;
     verdict := CASE WHEN order_id IS NULL THEN 'new' ELSE 'found' END;
+    IF order_id IS NULL AND p_payment_id IS NULL THEN
+        o := order_similar(p_payer, p_request);
+        IF o.id IS NOT NULL THEN
+            order_id := o.id;
+            verdict := CASE WHEN o.side_effect IN ('none', 'read') THEN 'found' ELSE 'similar' END;
+        END IF;
+    END IF;
 END $$;
 
 CREATE FUNCTION same_terms(a authorizations, p_payee bytea, p_amount numeric, p_valid_after numeric, p_valid_before numeric)
@@ -79,12 +98,15 @@ CREATE FUNCTION order_decide(o orders, p_authorization bigint, p_payment_id text
 DECLARE
     mine text := (SELECT state FROM authorizations WHERE id = p_authorization);
     money text := (SELECT state FROM authorizations WHERE id = o.authorization_id);
-    secret boolean := coalesce(p_payment_id = o.payment_id, false) OR coalesce(p_quote = o.quote, false);
+    -- an authorization that we have not seen is not on the chain: its signature proves the wallet as well as an id does
+    secret boolean := coalesce(p_payment_id = o.payment_id, false) OR coalesce(p_quote = o.quote, false) OR p_authorization IS NULL;
     usable boolean := (mine IS NULL OR mine IN ('released', 'held')) AND
                       p_valid_before >= extract(epoch FROM now()) + p_need_s;
 BEGIN
     IF o.work = 'lost' THEN
         RETURN CASE WHEN o.idempotent AND usable THEN 'again' ELSE 'in_review' END;
+    ELSIF EXISTS (SELECT 1 FROM reviews r WHERE r.order_id = o.id AND r.resolved_at IS NULL) THEN
+        RETURN 'in_review';
     ELSIF money = 'settled' AND o.work = 'done' THEN
         IF NOT EXISTS (SELECT 1 FROM answers WHERE order_id = o.id) THEN
             RETURN 'gone';
@@ -182,15 +204,18 @@ CREATE FUNCTION order_paid_by(p_order bytea, p_authorization bigint) RETURNS voi
 $$;
 
 -- Durable before act: the authorization is stored, the order made or found, and the work's lease taken, in one commit.
--- verdict: accepted (run the work, with this epoch), resent (the answer is kept, it is due now), or order_find's words.
+-- verdict: accepted (run the work, with this epoch), resent (the answer is kept, it is due now), or order_find's words. A payment
+-- that was not verified on the chain (p_verified) is only stored, beside an order that needs none.
 CREATE FUNCTION order_accept(p_attempt bytea, p_instance bytea, p_lease_s integer, p_order bytea, p_receipt bytea,
     p_rail text, p_version integer, p_tool text, p_side_effect text, p_cacheable boolean, p_idempotent boolean,
     p_method text, p_target text, p_request bytea, p_payment_id text, p_quote bytea,
     p_network text, p_asset bytea, p_payer bytea, p_nonce bytea, p_payee bytea, p_amount numeric,
-    p_valid_after numeric, p_valid_before bigint, p_signature bytea, p_has_code boolean, p_need_s integer,
-    OUT verdict text, OUT order_id bytea, OUT receipt bytea, OUT epoch integer)
+    p_valid_after numeric, p_valid_before bigint, p_signature bytea, p_has_code boolean, p_need_s integer, p_verified boolean, p_by text DEFAULT NULL,
+    OUT verdict text, OUT order_id bytea, OUT receipt bytea, OUT epoch integer, OUT similar_order bytea)
 LANGUAGE plpgsql AS $$
-DECLARE m record; o orders; a authorizations; paying bigint;
+DECLARE
+    m record; o orders; a authorizations; paying bigint; was text; by_whom jsonb := p_by::jsonb;
+    facts jsonb := jsonb_build_object('nonce', encode(p_nonce, 'hex'), 'amount', p_amount::text, 'valid_before', p_valid_before);
 BEGIN
     PERFORM lock_identities(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce);
     m := order_match(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce, p_request);
@@ -201,7 +226,9 @@ BEGIN
         PERFORM signature_keep(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature);
     END IF;
 
-    IF verdict = 'new' THEN
+    IF verdict = 'new' AND NOT p_verified THEN
+        RETURN;
+    ELSIF verdict = 'new' THEN
         INSERT INTO orders (id, receipt, rail, wire_version, tool, side_effect, cacheable, idempotent, method, target, request,
                             payment_id, quote, payer, network, asset, payee, amount, work, work_by, work_until, work_began_at)
         VALUES (p_order, p_receipt, p_rail, p_version, p_tool, p_side_effect, p_cacheable, p_idempotent, p_method, p_target,
@@ -210,10 +237,19 @@ BEGIN
         paying := authorization_store(p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
                                       p_valid_before, p_signature, p_has_code, 'held', p_attempt);
         UPDATE orders SET authorization_id = paying WHERE id = p_order;
+        PERFORM event_add(p_order, by_whom, 'accepted', NULL, 'work running, money held', facts || jsonb_build_object('tool', p_tool),
+                          p_attempt);
         verdict := 'accepted';
         order_id := p_order;
         receipt := p_receipt;
         epoch := 1;
+        IF p_side_effect NOT IN ('none', 'read') AND p_payment_id IS NULL THEN
+            SELECT x.id INTO similar_order FROM orders x WHERE x.payer = p_payer AND x.request = p_request AND x.id <> p_order
+               AND x.delivered_at > now() - interval '300 s' ORDER BY x.created_at DESC LIMIT 1;
+        END IF;
+        RETURN;
+    ELSIF verdict = 'similar' THEN
+        order_id := o.id;
         RETURN;
     ELSIF verdict <> 'found' THEN
         RETURN;
@@ -228,10 +264,13 @@ BEGIN
     END IF;
     verdict := order_decide(o, a.id, p_payment_id, p_quote, p_valid_before, p_need_s);
     IF verdict = 'in_review' AND o.work = 'running' THEN
-        PERFORM order_work_end(o.id, 'lost', 'the instance that ran it ended');
+        PERFORM order_work_end(o.id, 'lost', 'the instance that ran it ended', by_whom);
     END IF;
+    was := 'work ' || o.work || ', money ' || (SELECT x.state FROM authorizations x WHERE x.id = o.authorization_id);
 
-    IF verdict IN ('again', 'resend') THEN
+    IF verdict IN ('again', 'resend') AND NOT p_verified THEN
+        RETURN;
+    ELSIF verdict IN ('again', 'resend') THEN
         IF a.id IS NULL THEN
             paying := authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
                                           p_valid_before, p_signature, p_has_code, 'held', p_attempt);
@@ -245,16 +284,20 @@ BEGIN
                    work_until = now() + make_interval(secs => p_lease_s), work_began_at = now(), work_ended_at = NULL,
                    work_note = NULL
              WHERE id = o.id;
+            PERFORM review_close(o.id, 'failed', by_whom->>'actor', 'run again: its upstream is idempotent', NULL);
+            PERFORM event_add(o.id, by_whom, 'accepted_again', was, 'work running, money held', facts, p_attempt);
             verdict := 'accepted';
             epoch := o.work_epoch + 1;
         ELSE
             PERFORM authorization_due(paying);
+            PERFORM event_add(o.id, by_whom, 'resent', was, 'work done, money due', facts, p_attempt);
             verdict := 'resent';
         END IF;
     ELSIF a.id IS NULL THEN
         -- not needed, but signed: anybody who saw it can submit it, so it is stored, never sent by us, and watched
         PERFORM authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
                                     p_valid_before, p_signature, p_has_code, 'released', p_attempt);
+        PERFORM event_add(o.id, by_whom, 'set_aside', NULL, 'money released', facts || jsonb_build_object('answer', verdict), p_attempt);
     END IF;
 END $$;
 
@@ -262,34 +305,51 @@ CREATE FUNCTION authorization_due(p_id bigint) RETURNS void LANGUAGE sql AS $$
     UPDATE authorizations SET state = 'due', due_at = now() WHERE id = p_id AND state = 'held';
 $$;
 
--- The work's end when there is no answer to keep: its authorization is not sent.
-CREATE FUNCTION order_work_end(p_order bytea, p_work text, p_note text) RETURNS void LANGUAGE plpgsql AS $$
+-- The work's end when there is no answer to keep: its authorization is not sent. A lost write is a person's to decide.
+CREATE FUNCTION order_work_end(p_order bytea, p_work text, p_note text, p_by jsonb) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE was text := (SELECT work FROM orders WHERE id = p_order);
 BEGIN
     UPDATE orders SET work = p_work, work_ended_at = now(), work_note = p_note WHERE id = p_order;
     UPDATE authorizations a SET state = 'released' FROM orders o
      WHERE o.id = p_order AND a.id = o.authorization_id AND a.state = 'held';
+    IF p_work = 'lost' THEN
+        INSERT INTO reviews (order_id, fact) VALUES (p_order, coalesce(p_note, 'its outcome is unknown'))
+        ON CONFLICT (order_id) DO UPDATE SET fact = excluded.fact, opened_at = now(), resolved_at = NULL, resolution = NULL;
+    END IF;
+    PERFORM event_add(p_order, p_by, 'work_' || p_work, 'work ' || was, 'work ' || p_work || ', money released',
+                      jsonb_build_object('why', p_note));
     PERFORM pg_notify('payonce_order', encode(p_order, 'hex'));
 END $$;
 
+CREATE FUNCTION review_close(p_order bytea, p_resolution text, p_who text, p_note text, p_external_id text) RETURNS void LANGUAGE sql AS $$
+    UPDATE reviews SET resolved_at = now(), resolution = p_resolution, resolved_by = p_who, note = p_note, external_id = p_external_id
+     WHERE order_id = p_order AND resolved_at IS NULL;
+$$;
+
 -- The work's end. done: the answer is kept and the authorization is due, in one commit. failed, lost: it is released.
--- verdict: ok, or late (this epoch no longer has the lease; nothing changed).
+-- verdict: ok, or late (another epoch has the lease, or the work ended otherwise; nothing changed). An answer that comes after the
+-- lease was taken for dead, but before anybody ran the work again, is the work's outcome after all.
 CREATE FUNCTION order_finish(p_order bytea, p_epoch integer, p_work text, p_note text, p_status integer, p_headers text,
-    p_body bytea, p_digest bytea, OUT verdict text) LANGUAGE plpgsql AS $$
-DECLARE o orders;
+    p_body bytea, p_digest bytea, p_by text DEFAULT NULL, OUT verdict text) LANGUAGE plpgsql AS $$
+DECLARE o orders; money text;
 BEGIN
     SELECT * INTO STRICT o FROM orders WHERE id = p_order FOR UPDATE;
-    IF o.work_epoch <> p_epoch OR o.work <> 'running' THEN
+    IF o.work_epoch <> p_epoch OR NOT (o.work = 'running' OR (p_work = 'done' AND o.work IN ('lost', 'failed'))) THEN
         verdict := CASE WHEN o.work_epoch = p_epoch AND o.work = p_work THEN 'ok' ELSE 'late' END;
         RETURN;
     END IF;
     verdict := 'ok';
     IF p_work <> 'done' THEN
-        PERFORM order_work_end(p_order, p_work, p_note);
+        PERFORM order_work_end(p_order, p_work, p_note, p_by::jsonb);
         RETURN;
     END IF;
     INSERT INTO answers (order_id, status, headers, body, digest) VALUES (p_order, p_status, p_headers, p_body, p_digest);
-    UPDATE orders SET work = 'done', work_ended_at = now() WHERE id = p_order;
-    PERFORM authorization_due(o.authorization_id);
+    UPDATE orders SET work = 'done', work_ended_at = now(), work_note = NULL WHERE id = p_order;
+    UPDATE authorizations SET state = 'due', due_at = now() WHERE id = o.authorization_id AND state IN ('held', 'released')
+    RETURNING state INTO money;
+    PERFORM review_close(p_order, 'done', p_by::jsonb->>'actor', 'its answer came late', NULL);
+    PERFORM event_add(p_order, p_by::jsonb, 'work_done', 'work ' || o.work, 'work done, money ' || coalesce(money, 'as it was'),
+                      jsonb_build_object('status', p_status, 'digest', encode(p_digest, 'hex')));
 END $$;
 
 -- The last byte went to the socket. (It does not prove that the client has it.) A JSON array of hex ids.
@@ -299,7 +359,7 @@ CREATE FUNCTION orders_delivered(p_orders text) RETURNS void LANGUAGE sql AS $$
 $$;
 
 -- Leases whose instance died: a read may be asked again, a write's outcome is unknown. Returns how many.
-CREATE FUNCTION orders_sweep(p_limit integer, OUT swept integer) LANGUAGE plpgsql AS $$
+CREATE FUNCTION orders_sweep(p_limit integer, p_by text DEFAULT NULL, OUT swept integer) LANGUAGE plpgsql AS $$
 DECLARE o orders;
 BEGIN
     swept := 0;
@@ -307,7 +367,7 @@ BEGIN
              ORDER BY x.work_until LIMIT p_limit FOR UPDATE SKIP LOCKED
     LOOP
         PERFORM order_work_end(o.id, CASE WHEN o.side_effect IN ('none', 'read') THEN 'failed' ELSE 'lost' END,
-                               'the instance that ran it ended');
+                               'the instance that ran it ended', p_by::jsonb);
         swept := swept + 1;
     END LOOP;
 END $$;

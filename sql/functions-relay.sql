@@ -38,13 +38,14 @@ CREATE FUNCTION relayer_leave(p_network text, p_address bytea, p_owner bytea) RE
     UPDATE relayers SET until = now() WHERE network = p_network AND address = p_address AND owner = p_owner;
 $$;
 
--- Due authorizations with enough time left, oldest first; claimed so that another settler takes others.
+-- Due authorizations with enough time left, oldest first; claimed so that another settler takes others. What was mined three times
+-- without being carried out burns our gas for nothing: it is left to the resolver.
 CREATE FUNCTION authorizations_claim(p_network text, p_limit integer, p_claim_s integer, p_need_s integer)
 RETURNS TABLE (id bigint, asset bytea, payer bytea, nonce bytea, payee bytea, amount text, valid_after text, valid_before bigint,
     signature bytea, alone boolean) LANGUAGE sql AS $$
     UPDATE authorizations a SET claimed_until = now() + make_interval(secs => p_claim_s)
      WHERE a.id IN (SELECT x.id FROM authorizations x
-                     WHERE x.network = p_network AND x.state = 'due' AND x.claimed_until < now()
+                     WHERE x.network = p_network AND x.state = 'due' AND x.claimed_until < now() AND x.fruitless < 3
                        AND x.valid_before >= extract(epoch FROM now()) + p_need_s
                      ORDER BY x.due_at LIMIT p_limit FOR UPDATE SKIP LOCKED)
     RETURNING a.id, a.asset::bytea, a.payer::bytea, a.nonce::bytea, a.payee::bytea, a.amount::text, a.valid_after::text,
@@ -58,7 +59,8 @@ $$;
 -- The transaction's bytes, hash and account nonce, and the authorizations in it, before the first byte is broadcast.
 -- verdict: stored; fenced (another settler owns the wallet now); stale (nonce or an authorization moved on). All or nothing.
 CREATE FUNCTION relay_store(p_network text, p_relayer bytea, p_owner bytea, p_epoch bigint, p_account_nonce bigint, p_hash bytea,
-    p_raw bytea, p_gas bigint, p_max_fee numeric, p_max_tip numeric, p_authorizations text, OUT verdict text, OUT id bigint)
+    p_raw bytea, p_gas bigint, p_max_fee numeric, p_max_tip numeric, p_authorizations text, p_by text DEFAULT NULL, OUT verdict text,
+    OUT id bigint)
 LANGUAGE plpgsql AS $$
 DECLARE r relayers; ids bigint[]; n integer;
 BEGIN
@@ -86,6 +88,9 @@ BEGIN
     UPDATE authorizations a SET state = 'sent', sent_at = now(), looks = 0, next_look = now() + interval '2 s'
      WHERE a.id = ANY (ids);
     UPDATE relayers x SET next_nonce = p_account_nonce + 1 WHERE x.network = p_network AND x.address = p_relayer;
+    PERFORM event_add(a.order_id, p_by::jsonb, 'sent', 'money due', 'money sent',
+                      jsonb_build_object('tx', encode(p_hash, 'hex'), 'account_nonce', p_account_nonce))
+       FROM authorizations a WHERE a.id = ANY (ids) ORDER BY a.order_id;
     verdict := 'stored';
 END $$;
 
@@ -114,35 +119,27 @@ $$;
 
 -- What a mined transaction proves, in one commit: its proofs, the authorizations it left unpaid (due again, alone), its own end.
 -- p: {"network", "mined": [{"id", "block", "block_hash"}], "proofs": [{"id", "tx", "log_index", "block", "block_hash",
--- "block_time"}], "unpaid": [id]}. Wakes the requests that wait for these orders. Returns how many proofs were new.
+-- "block_time"}], "unpaid": [id], "by"}. Wakes the requests that wait for these orders. Returns how many proofs were new.
 CREATE FUNCTION proofs_record(p_text text, OUT recorded integer) LANGUAGE plpgsql AS $$
-DECLARE p jsonb := p_text::jsonb; ids bigint[];
+DECLARE p jsonb := p_text::jsonb; ids bigint[]; unpaid bigint[];
 BEGIN
-    -- orders before authorizations, as everywhere
-    PERFORM 1 FROM orders o WHERE o.id IN (SELECT a.order_id FROM authorizations a JOIN jsonb_array_elements(p->'proofs') v
-                                             ON a.id = (v->>'id')::bigint) ORDER BY o.id FOR UPDATE;
-    PERFORM 1 FROM authorizations a
-      WHERE a.id IN (SELECT (v->>'id')::bigint FROM jsonb_array_elements(p->'proofs') v) ORDER BY a.id FOR UPDATE;
-    WITH made AS (
-        INSERT INTO proofs (authorization_id, network, tx, log_index, block, block_hash, block_time)
-        SELECT (v->>'id')::bigint, p->>'network', decode(v->>'tx', 'hex'), (v->>'log_index')::bigint, (v->>'block')::bigint,
-               decode(v->>'block_hash', 'hex'), (v->>'block_time')::bigint
-          FROM jsonb_array_elements(p->'proofs') v
-          JOIN authorizations a ON a.id = (v->>'id')::bigint AND a.ended_at IS NULL
-        ON CONFLICT DO NOTHING RETURNING authorization_id)
-    SELECT array_agg(authorization_id) INTO ids FROM made;
+    ids := proofs_add(p->>'network', p->'proofs', p->'by');
     recorded := coalesce(cardinality(ids), 0);
-    UPDATE authorizations SET state = 'settled', ended_at = now() WHERE id = ANY (ids);
-    -- whichever lands first pays the order, also one that was released
-    PERFORM order_paid_by(a.order_id, a.id) FROM authorizations a JOIN orders o ON o.id = a.order_id
-      JOIN authorizations c ON c.id = o.authorization_id
-     WHERE a.id = ANY (ids) AND a.id <> c.id AND c.state <> 'settled';
-    UPDATE authorizations SET state = 'due', alone = true, due_at = now(), claimed_until = '-infinity',
-           next_look = to_timestamp(dead_after)
-     WHERE id IN (SELECT v::bigint FROM jsonb_array_elements_text(p->'unpaid') v) AND state = 'sent';
+    WITH again AS (
+        UPDATE authorizations SET state = 'due', alone = true, due_at = now(), fruitless = fruitless + 1, looks = 0, next_look = now(),
+               claimed_until = now() + make_interval(secs => 3 * fruitless)
+         WHERE id IN (SELECT v::bigint FROM jsonb_array_elements_text(p->'unpaid') v) AND state = 'sent' RETURNING id)
+    SELECT array_agg(id) INTO unpaid FROM again;
+    PERFORM event_add(a.order_id, p->'by', 'not_carried_out', 'money sent', 'money due', jsonb_build_object('mined', true))
+       FROM authorizations a WHERE a.id = ANY (unpaid) ORDER BY a.order_id;
     UPDATE relay_transactions t SET state = 'mined', mined_at = now(), block = (v->>'block')::bigint,
            block_hash = decode(v->>'block_hash', 'hex')
-      FROM jsonb_array_elements(p->'mined') v WHERE t.id = (v->>'id')::bigint AND t.state IN ('signed', 'broadcast');
+      FROM jsonb_array_elements(p->'mined') v WHERE t.id = (v->>'id')::bigint AND t.state IN ('signed', 'broadcast', 'replaced');
+    -- of the hashes of one account nonce one is mined, and the others never will be
+    UPDATE relay_transactions t SET state = 'dropped'
+      FROM relay_transactions m, jsonb_array_elements(p->'mined') v
+     WHERE m.id = (v->>'id')::bigint AND t.network = m.network AND t.relayer = m.relayer AND t.account_nonce = m.account_nonce
+       AND t.id <> m.id AND t.state IN ('signed', 'broadcast', 'replaced');
     PERFORM authorizations_notify(ids);
 END $$;
 
@@ -154,13 +151,21 @@ CREATE FUNCTION authorizations_notify(p_ids bigint[]) RETURNS void LANGUAGE sql 
      GROUP BY part;
 $$;
 
--- Unknowns whose next look has come. The next one is set here, so that a row never loses its visit to a crash.
+-- When to look next: 2, 4, 8, 15, 30, 60 s after it was sent, then each minute; never past the last deadline without a look just
+-- behind it, and then, until a final block has passed it, after half of what has gone by since.
+CREATE FUNCTION look_after(p_looks integer, p_dead_after bigint) RETURNS timestamptz LANGUAGE sql STABLE AS $$
+    SELECT now() + make_interval(secs => CASE
+        WHEN x.left_s > 0 THEN least(x.pace, x.left_s + 1)
+        ELSE least(60, greatest(2, -x.left_s / 2)) END)
+      FROM (SELECT p_dead_after - extract(epoch FROM now()) AS left_s,
+                   coalesce((ARRAY[2, 2, 4, 7, 15, 30])[p_looks + 1], 60) AS pace) x;
+$$;
+
+-- Unknowns whose next look has come. The one after it is set here, so that a row never loses its visit to a crash.
 CREATE FUNCTION authorizations_look(p_network text, p_limit integer)
 RETURNS TABLE (id bigint, state text, asset bytea, payer bytea, nonce bytea, payee bytea, amount text, dead_after bigint,
     from_block bigint) LANGUAGE sql AS $$
-    UPDATE authorizations a SET looks = a.looks + 1,
-           next_look = now() + make_interval(secs => (ARRAY[2, 4, 7, 15, 30])[least(a.looks + 1, 5)]
-                                                     * CASE WHEN a.looks >= 5 THEN 2 ELSE 1 END)
+    UPDATE authorizations a SET looks = a.looks + 1, next_look = look_after(a.looks + 1, a.dead_after)
      WHERE a.id IN (SELECT x.id FROM authorizations x
                      WHERE x.network = p_network AND x.ended_at IS NULL AND x.next_look <= now()
                      ORDER BY x.next_look LIMIT p_limit FOR UPDATE SKIP LOCKED)
@@ -168,14 +173,34 @@ RETURNS TABLE (id bigint, state text, asset bytea, payer bytea, nonce bytea, pay
               a.from_block;
 $$;
 
--- Proven dead: expired (unused at a final block past its deadline) or void (a final log says so).
-CREATE FUNCTION authorization_end(p_id bigint, p_state text, p_note text, OUT ended boolean) LANGUAGE plpgsql AS $$
-DECLARE o bytea;
+-- The node says that it cannot be carried out now: perhaps its nonce is used. To be looked at at once.
+CREATE FUNCTION authorization_doubted(p_id bigint) RETURNS void LANGUAGE sql AS $$
+    UPDATE authorizations SET next_look = now() WHERE id = p_id AND ended_at IS NULL AND next_look > now() + interval '1 s';
+$$;
+
+-- Used, but by no log that says how: neither paid nor void can be proven, so a person decides. It is looked at on.
+CREATE FUNCTION authorization_puzzles(p_id bigint, p_fact text, p_by text DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE a authorizations; opened boolean;
 BEGIN
-    UPDATE authorizations SET state = p_state, ended_at = now(), end_note = p_note
-     WHERE id = p_id AND ended_at IS NULL AND p_state IN ('expired', 'void') RETURNING order_id INTO o;
-    ended := FOUND;
+    SELECT * INTO STRICT a FROM authorizations WHERE id = p_id;
+    INSERT INTO reviews (order_id, fact) VALUES (a.order_id, p_fact) ON CONFLICT (order_id) DO NOTHING;
+    IF FOUND THEN
+        PERFORM event_add(a.order_id, p_by::jsonb, 'review_opened', NULL, 'in_review', jsonb_build_object('why', p_fact,
+                          'nonce', encode(a.nonce, 'hex')));
+        PERFORM pg_notify('payonce_order', encode(a.order_id, 'hex'));
+    END IF;
+END $$;
+
+-- Proven dead: expired (unused at a final block past its deadline) or void (a final log says so).
+CREATE FUNCTION authorization_end(p_id bigint, p_state text, p_note text, p_by text DEFAULT NULL, OUT ended boolean) LANGUAGE plpgsql AS $$
+DECLARE a authorizations;
+BEGIN
+    SELECT * INTO a FROM authorizations WHERE id = p_id FOR UPDATE;
+    ended := a.ended_at IS NULL AND p_state IN ('expired', 'void');
     IF ended THEN
-        PERFORM pg_notify('payonce_order', encode(o, 'hex'));
+        UPDATE authorizations SET state = p_state, ended_at = now(), end_note = p_note WHERE id = p_id;
+        PERFORM event_add(a.order_id, p_by::jsonb, p_state, 'money ' || a.state, 'money ' || p_state,
+                          jsonb_build_object('why', p_note, 'nonce', encode(a.nonce, 'hex')));
+        PERFORM pg_notify('payonce_order', encode(a.order_id, 'hex'));
     END IF;
 END $$;

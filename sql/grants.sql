@@ -8,11 +8,11 @@ BEGIN
     FOR f IN SELECT p.oid::regprocedure AS name, r.role
                FROM (VALUES
                 ('payonce_gateway', ARRAY['instance_beat', 'instance_end', 'network_pin', 'order_find', 'order_accept', 'order_finish',
-                    'orders_delivered', 'order_by_id', 'order_by_receipt', 'order_by_payment_id', 'orders_by_ids',
+                    'orders_delivered', 'events_note', 'order_by_id', 'order_by_receipt', 'order_by_payment_id', 'orders_by_ids',
                     'answer_by_order', 'money_counts']),
                 ('payonce_settler', ARRAY['instance_beat', 'instance_end', 'network_pin', 'network_seen', 'relayer_lease',
                     'relayer_leave', 'authorizations_claim', 'authorizations_unclaim', 'relay_store', 'relay_broadcast',
-                    'relay_open', 'relay_authorizations', 'proofs_record', 'authorizations_look', 'authorization_end',
+                    'relay_open', 'relay_authorizations', 'proofs_record', 'authorizations_look', 'authorization_end', 'authorization_doubted', 'authorization_puzzles',
                     'orders_sweep', 'money_counts']),
                 ('payonce_operator', ARRAY['server_facts', 'order_by_id', 'order_by_receipt', 'order_by_payment_id', 'money_counts'])
                ) r (role, functions)

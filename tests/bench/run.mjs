@@ -6,7 +6,7 @@
 // load program is taken from the same build.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { cpus } from 'node:os';
+import { cpus, loadavg } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root } from '../lib/paths.mjs';
@@ -116,7 +116,8 @@ async function measure(stage, plan) {
     };
     const m = {};
     m.challenges = await step('402 challenges', () => challenges(stage, plan.challenges));
-    m.connections = await step('402 challenges over many connections', () => manyConnections(stage, plan.manyConnections));
+    m.connections = await step('402 challenges over more connections',
+        () => manyConnections(stage, plan.manyConnections));
     m.paid = await step('paid calls', () => paidCalls(stage, plan.paidCalls));
     m.settled = await step('settled payments', () => settledPayments(stage, plan.settledPayments));
     m.waiting = await step('idle connections and parked requests', () => waiting(stage));
@@ -140,8 +141,11 @@ async function main() {
     const began = Date.now();
     const stage = new Stage(join(dirname(process.env.PAYONCE_PROGRAM), 'tests/bench/bench_load'));
     try {
+        const load = loadavg()[0];
         await stage.start();
-        const where = await surroundings(stage);
+        const where = { load_before: load, ...await surroundings(stage) };
+        if (where.load_before > 0.5 * where.cores)
+            process.stdout.write('The machine has other work to do: rates suffer, CPU and shares less.\n');
         const measures = await measure(stage, values.quick ? quick : full);
         const bars = judge(measures);
         const seconds = Math.round((Date.now() - began) / 1000);

@@ -11,8 +11,8 @@ import { root } from '../lib/paths.mjs';
 import { World, freePort } from '../lib/world.mjs';
 
 const path = '/iso/countries?code=FR';
-// More than any measure has callers, so that no payer pays twice at once. Not one a payment: the node hashes all balances
-// for each block.
+// More than any measure has callers, so that no payer pays twice at once. Not one a payment: the node hashes all
+// balances for each block.
 const PAYERS = 2048;
 const peerKey = labelled('bench peer');
 const peerPayTo = labelled('bench peer pay to').address;
@@ -159,7 +159,8 @@ export class Stage {
 
     pay(side, { connections, seconds, warm = 0, payments = 0 }) {
         return this.#launch(['pay', '127.0.0.1', side.port, side.path, '--payers', `0:${PAYERS}`,
-            '--connections', connections, '--seconds', seconds, '--warm', warm, '--payments', payments, ...side.options]);
+            '--connections', connections, '--seconds', seconds, '--warm', warm, '--payments', payments,
+            ...side.options]);
     }
 
     idle(side, connections) {

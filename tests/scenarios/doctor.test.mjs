@@ -84,9 +84,8 @@ describe('payonce doctor', () => {
 
     const rpc = /^eip155:84532 rpc\[0\]$/;
     const network = (changes) => (c) => Object.assign(c.networks[0], changes);
-    const tokens = (...list) => network({
-        tokens: list.map((changes) => ({ address: USDC, name: 'USDC', version: '2', decimals: 6, symbol: 'USDC', ...changes })),
-    });
+    const usdc = { address: USDC, name: 'USDC', version: '2', decimals: 6, symbol: 'USDC' };
+    const tokens = (...list) => network({ tokens: list.map((changes) => ({ ...usdc, ...changes })) });
 
     async function twisted(result, words, twist) {
         const node = await twistedNode(world.rpcUrl, twist);
@@ -98,7 +97,8 @@ describe('payonce doctor', () => {
     }
 
     async function superuser(text, database = 'payonce') {
-        const info = world.conninfo.replace(/user=\S+/, 'user=payonce_owner').replace(/dbname=\S+/, `dbname=${database}`);
+        const info = world.conninfo.replace(/user=\S+/, 'user=payonce_owner')
+            .replace(/dbname=\S+/, `dbname=${database}`);
         const { code, stderr } = await run('psql', ['-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', info, '-c', text]);
         assert.equal(code, 0, stderr);
         return info.replace(/ user=\S+/, '');
@@ -180,7 +180,8 @@ describe('payonce doctor', () => {
         finds('FAIL', rpc, /no usable answer/, { change: network({ rpc: [nowhere] }) }));
 
     test('one endpoint of two is down: that one is named', () =>
-        finds('FAIL', /^eip155:84532 rpc\[1\]$/, /no usable answer/, { change: network({ rpc: [world.rpcUrl, nowhere] }) }));
+        finds('FAIL', /^eip155:84532 rpc\[1\]$/, /no usable answer/,
+            { change: network({ rpc: [world.rpcUrl, nowhere] }) }));
 
     test('an RPC of another chain', async () => {
         await twisted('FAIL', /another chain than eip155:84532/,
@@ -279,8 +280,9 @@ describe('payonce doctor', () => {
     });
 
     test('an address that is not ours, or no address', async () => {
-        await finds('FAIL', /^listen$/, /192\.0\.2\.1:80: Cannot assign/, { change: (c) => { c.listen = '192.0.2.1:80'; } });
-        await finds('FAIL', /^listen$/, /no such host name/, { change: (c) => { c.listen = 'no.such.host.invalid:80'; } });
+        const listen = (where) => ({ change: (c) => { c.listen = where; } });
+        await finds('FAIL', /^listen$/, /192\.0\.2\.1:80: Cannot assign/, listen('192.0.2.1:80'));
+        await finds('FAIL', /^listen$/, /no such host name/, listen('no.such.host.invalid:80'));
     });
 
     test('a public_url without TLS', () => finds('warn', /^public_url$/, /not https/,
@@ -291,7 +293,11 @@ describe('payonce doctor', () => {
 
     test('several troubles are told at once', async () => {
         const { ok, troubles } = await examine({
-            env: { [QUOTE]: '' }, change: (c) => { c.networks[0].rpc = [nowhere]; c.public_url = 'http://api.example'; },
+            env: { [QUOTE]: '' },
+            change: (c) => {
+                c.networks[0].rpc = [nowhere];
+                c.public_url = 'http://api.example';
+            },
         });
         assert.equal(ok, false);
         assert.deepEqual(troubles.map(({ check }) => check).sort(), ['eip155:84532 rpc[0]', 'public_url', 'quote key']);

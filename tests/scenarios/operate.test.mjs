@@ -17,7 +17,7 @@ const PATH = '/test/read';
 const FUNDS = 1_000_000n;
 const TAKEOVER_MS = 30_000;
 
-const statusOf = async (world) => (await world.sql('SELECT status FROM order_status ORDER BY created_at')).map((o) => o.status);
+const statusOf = async (world) => (await world.sql('SELECT status FROM order_status')).map(({ status }) => status);
 const log = (world, name) => readFileSync(join(world.dir, `${name}.log`), 'utf8');
 const children = (pid) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean)
     .map(Number);
@@ -40,9 +40,11 @@ async function superuser(world, text) {
     assert.equal(code, 0, stderr);
 }
 
+const scenario = (name, options, body) => test(name, { timeout: 150_000 }, inWorld(options, body));
+
 // ---- SIGTERM ----
 
-test('SIGTERM: what is under way is answered, nobody new is let in, no lease is left', inWorld({}, async (world) => {
+scenario('SIGTERM: what is under way is answered, nobody new is let in, no lease is left', {}, async (world) => {
     const payer = await world.newPayer();
     const path = `${PATH}?delay_ms=2000`;
     const signed = await world.sign(payer, path);
@@ -62,9 +64,9 @@ test('SIGTERM: what is under way is answered, nobody new is let in, no lease is 
     await world.restart('gateway');
     await resolve(world, path, signed);
     await paidOnce(world, payer);
-}));
+});
 
-test('SIGTERM: a parked request is told to wait, and the same payment gets the answer later', inWorld({}, async (world) => {
+scenario('SIGTERM: a parked request is told to wait, and the same payment gets the answer later', {}, async (world) => {
     const payer = await world.newPayer();
     await world.stop('settler');
     const signed = await world.sign(payer, PATH);
@@ -84,11 +86,11 @@ test('SIGTERM: a parked request is told to wait, and the same payment gets the a
     const paid = await resolve(world, PATH, signed);
     assert.equal(paid.headers['payonce-order'], answer.json.order_id);
     await paidOnce(world, payer);
-}));
+});
 
 // ---- the chain is another ----
 
-test('a replaced chain is refused in words, and nothing is booked', inWorld({}, async (world) => {
+scenario('a replaced chain is refused in words, and nothing is booked', {}, async (world) => {
     const payer = await world.newPayer();
     assert.equal((await world.pay(payer, PATH)).status, 200);
     const { number } = await world.chain.block();
@@ -104,15 +106,17 @@ test('a replaced chain is refused in words, and nothing is booked', inWorld({}, 
     const copied = join(world.dir, 'same genesis');
     mkdirSync(copied);
     writeFileSync(join(copied, 'genesis-time'), readFileSync(join(world.dir, 'chain', 'genesis-time')));
-    for (const [dir, what] of [[join(world.dir, 'fresh'), 'the genesis block'], [copied, 'the block at our last final']]) {
+    const cases = [[join(world.dir, 'fresh'), 'the genesis block'], [copied, 'the block at our last final height']];
+    for (const [dir, what] of cases) {
         const fresh = await startChain({ dir, port: world.ports.node, blockTime: 1 });
         await fresh.mine(number + 5);
         try {
             for (const role of ['gateway', 'settler']) {
-                const { code, stdout, stderr } = await world.payonce([role]);
+                const { code, stdout, stderr } = await run('timeout',
+                    ['-s', 'KILL', '20', program, '--config', world.config, role], { env: world.env, cwd: world.dir });
                 assert.equal(code, 1, `${role} against ${what}`);
-                assert.match(stdout + stderr, /The chain behind the RPC of eip155:84532 is not the one in this database/);
-                assert.ok((stdout + stderr).includes(what), `${role} does not say that ${what} differs`);
+                const said = 'The chain behind the RPC of eip155:84532 is not the one in this database: ';
+                assert.ok((stdout + stderr).includes(`${said}${what} differs`), stdout + stderr);
             }
         } finally {
             await stopChain(fresh, 'SIGKILL');
@@ -124,11 +128,11 @@ test('a replaced chain is refused in words, and nothing is booked', inWorld({}, 
     for (const role of ['gateway', 'settler'])
         await world.restart(role);
     assert.equal((await world.pay(await world.newPayer(), `${PATH}?again`)).status, 200);
-}));
+});
 
 // ---- migrations ----
 
-test('migrate: twice is once, two at a time too, and a newer schema is refused', inWorld({ roles: [] }, async (world) => {
+scenario('migrate: twice is once, two at a time too, and a newer schema is refused', { roles: [] }, async (world) => {
     const rows = () => world.sql('SELECT version, sha256, applied_at FROM migrations ORDER BY version');
     const before = await rows();
     const runs = await Promise.all([world.payonce(['migrate']), world.payonce(['migrate'])]);
@@ -142,43 +146,44 @@ test('migrate: twice is once, two at a time too, and a newer schema is refused',
     const { code, stderr } = await world.payonce(['migrate']);
     assert.equal(code, 1);
     assert.match(stderr, /newer Payonce, nothing was changed: .*version 9999/);
-}));
+});
 
 // ---- more than one of a kind ----
 
-test('two settlers with one key: one sends, account nonces without a gap; killed, the other takes over',
-    { timeout: 120_000 }, inWorld({}, async (world) => {
-        await world.startRole('settler2');
-        const payers = await world.newPayers(20);
-        for (let i = 0; i < payers.length; i += 4) {
-            const wave = payers.slice(i, i + 4).map((payer, n) => world.pay(payer, `${PATH}?n=${i + n}`));
-            assert.deepEqual((await Promise.all(wave)).map(({ status }) => status), [200, 200, 200, 200]);
-        }
-        const sent = () => world.sql(`SELECT account_nonce, state, '0x' || encode(hash, 'hex') AS hash
-                                        FROM relay_transactions ORDER BY id`);
-        const noGap = async (list) => {
-            assert.deepEqual(list.map((t) => t.account_nonce), list.map((t, n) => n));
-            for (const { hash } of list)
-                assert.equal((await world.chain.receipt(hash)).status, '0x1');
-        };
-        await noGap(await sent());
+scenario('two settlers with one key: one sends, account nonces without a gap; killed, the other takes over',
+    {}, async (world) => {
+    await world.startRole('settler2');
+    const payers = await world.newPayers(20);
+    for (let i = 0; i < payers.length; i += 4) {
+        const wave = payers.slice(i, i + 4).map((payer, n) => world.pay(payer, `${PATH}?n=${i + n}`));
+        assert.deepEqual((await Promise.all(wave)).map(({ status }) => status), [200, 200, 200, 200]);
+    }
+    const sent = () => world.sql(`SELECT account_nonce, state, '0x' || encode(hash, 'hex') AS hash
+                                    FROM relay_transactions ORDER BY id`);
+    const noGap = async (list) => {
+        assert.deepEqual(list.map((t) => t.account_nonce), list.map((t, n) => n));
+        for (const { hash } of list)
+            assert.equal((await world.chain.receipt(hash)).status, '0x1');
+    };
+    await noGap(await sent());
 
-        const owns = (name) => log(world, name).includes('settler.wallet');
-        assert.notEqual(owns('settler'), owns('settler2'), 'the wallet has not exactly one owner');
-        const [owner, other] = owns('settler') ? ['settler', 'settler2'] : ['settler2', 'settler'];
-        await world.kill9(owner);
-        const killed = Date.now();
-        const payer = await world.newPayer();
-        const signed = await world.sign(payer, `${PATH}?n=after`);
-        await resolve(world, `${PATH}?n=after`, signed);
-        assert.ok(Date.now() - killed < TAKEOVER_MS, `${Date.now() - killed} ms`);
-        assert.ok(owns(other));
-        await noGap(await sent());
-        await world.checkBooks();
-    }));
+    const owns = (name) => log(world, name).includes('settler.wallet');
+    assert.notEqual(owns('settler'), owns('settler2'), 'the wallet has not exactly one owner');
+    const [owner, other] = owns('settler') ? ['settler', 'settler2'] : ['settler2', 'settler'];
+    await world.kill9(owner);
+    const killed = Date.now();
+    const payer = await world.newPayer();
+    const signed = await world.sign(payer, `${PATH}?n=after`);
+    await resolve(world, `${PATH}?n=after`, signed);
+    assert.ok(Date.now() - killed < TAKEOVER_MS, `${Date.now() - killed} ms`);
+    assert.ok(owns(other));
+    await noGap(await sent());
+    await world.checkBooks();
+});
 
-test('two gateways on one database: 64 copies of one payment over both buy once', inWorld({}, async (world) => {
+scenario('two gateways on one database: 64 copies of one payment over both buy once', {}, async (world) => {
     const bases = [world.gateway, await world.addGateway('gateway2')];
+    await world.waitFor(() => log(world, 'gateway2').includes('chain=ok'), 'the second has seen the chain');
     const payer = await world.newPayer();
     const path = `${PATH}?delay_ms=500`;
     const signed = await world.sign(payer, path);
@@ -191,34 +196,36 @@ test('two gateways on one database: 64 copies of one payment over both buy once'
     assert.equal(new Set(answers.map(({ text }) => text)).size, 1, 'the copies got different answers');
     assert.equal(new Set(answers.map(({ headers }) => headers['payonce-order'])).size, 1);
     await paidOnce(world, payer);
-}));
+});
 
 // ---- behind a proxy ----
 
 const PUBLIC = 'https://api.example';
 const freeTool = { ...testTools[0], name: 'free', path: '/test/free', prices: [] };
-const proxied = { extra: { public_url: PUBLIC, trusted_proxies: ['127.0.0.2', '10.0.0.0/8'] }, tools: [...testTools, freeTool] };
+const proxied = {
+    extra: { public_url: PUBLIC, trusted_proxies: ['127.0.0.2', '10.0.0.0/8'] }, tools: [...testTools, freeTool],
+};
 
 // The client's address as the upstream was told it. `from` is the address that the gateway is called from.
 function clientSeen(world, from, forwarded) {
     const { port } = new URL(world.gateway);
     const headers = forwarded ? { 'x-forwarded-for': forwarded } : {};
     return new Promise((done, failed) => {
-        const sent = httpRequest({ port, host: '127.0.0.1', localAddress: from, path: '/test/free', headers, agent: false },
-            (answer) => {
-                let text = '';
-                answer.on('data', (part) => { text += part; });
-                answer.on('end', () => {
-                    const raw = JSON.parse(text).headers.map((word) => word.toLowerCase());
-                    done(raw.filter((_, i) => i % 2 === 1 && raw[i - 1] === 'x-forwarded-for'));
-                });
+        const options = { port, host: '127.0.0.1', localAddress: from, path: '/test/free', headers, agent: false };
+        const sent = httpRequest(options, (answer) => {
+            let text = '';
+            answer.on('data', (part) => { text += part; });
+            answer.on('end', () => {
+                const words = JSON.parse(text).headers.map((word) => word.toLowerCase());
+                done(words.filter((_, i) => i % 2 === 1 && words[i - 1] === 'x-forwarded-for'));
             });
+        });
         sent.on('error', failed);
         sent.end();
     });
 }
 
-test('behind a proxy every address is public_url\'s, whatever Host says', inWorld(proxied, async (world) => {
+scenario('behind a proxy every address is public_url\'s, whatever Host says', proxied, async (world) => {
     const payer = await world.newPayer();
     const headers = { host: 'internal:1', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'ftp' };
     const { v1, v2 } = await world.challenge(`${PATH}?x=1`, { headers });
@@ -253,12 +260,12 @@ test('behind a proxy every address is public_url\'s, whatever Host says', inWorl
         ['127.0.0.2', '2001:db8::1', '2001:db8::1'],
     ];
     for (const [from, forwarded, client] of cases)
-        assert.deepEqual(await clientSeen(world, from, forwarded), [client], `from ${from}, forwarded for ${forwarded}`);
-}));
+        assert.deepEqual(await clientSeen(world, from, forwarded), [client], `from ${from}, for ${forwarded}`);
+});
 
 // ---- depth ----
 
-test('depth 3: not paid before three blocks', inWorld({ depth: 3, blockTime: 0 }, async (world) => {
+scenario('depth 3: not paid before three blocks', { depth: 3, blockTime: 0 }, async (world) => {
     const payer = await world.newPayer();
     const signed = await world.sign(payer, PATH);
     const pending = world.send(PATH, signed);
@@ -268,7 +275,8 @@ test('depth 3: not paid before three blocks', inWorld({ depth: 3, blockTime: 0 }
         assert.deepEqual(await statusOf(world), ['settling'], `paid at depth ${depth - 1}`);
         await world.chain.mine();
         const { number } = await world.chain.block();
-        await world.waitFor(async () => (await world.sql('SELECT head FROM networks'))[0].head === number, 'it is seen');
+        const seen = async () => (await world.sql('SELECT head FROM networks'))[0].head === number;
+        await world.waitFor(seen, 'the settler sees it');
         if (depth < 3)
             await world.pause(700); // a wrong "paid" needs time to be said
     }
@@ -277,11 +285,11 @@ test('depth 3: not paid before three blocks', inWorld({ depth: 3, blockTime: 0 }
     const { payment } = (await world.request(new URL(answer.headers['payonce-receipt']).pathname)).json;
     assert.equal(payment.depth, 3);
     await paidOnce(world, payer);
-}));
+});
 
 // ---- what fails under us ----
 
-test('PostgreSQL dies while a payment is on its way: it ends paid, once', inWorld({ blockTime: 0 }, async (world) => {
+scenario('PostgreSQL dies while a payment is on its way: it ends paid, once', { blockTime: 0 }, async (world) => {
     const payer = await world.newPayer();
     const signed = await world.sign(payer, PATH);
     const pending = world.send(PATH, signed).catch(() => null);
@@ -295,84 +303,84 @@ test('PostgreSQL dies while a payment is on its way: it ends paid, once', inWorl
     assert.ok(!answer || [200, 409, 503].includes(answer.status), answer?.text);
     await resolve(world, PATH, signed);
     await paidOnce(world, payer);
-}));
+});
 
-test('gas money that ran out between the look and the sending: the stored bytes go out once it is there',
-    inWorld({ blockTime: 0 }, async (world) => {
-        const payer = await world.newPayer();
-        const signed = await world.sign(payer, PATH);
-        await world.restart('settler', { env: { PAYONCE_FAILPOINT: 'settler-before-broadcast' } });
-        const pending = world.send(PATH, signed).catch(() => null);
-        await world.ended('settler');
-        await world.chain.giveGas(relayer.address, 0n);
-        await world.restart('settler');
-        const refused = () => /node_says.*funds/.test(log(world, 'settler'));
-        await world.waitFor(refused, 'the node refuses it');
-        await world.chain.giveGas(relayer.address);
-        let answer;
-        pending.then((value) => { answer = value; });
-        await world.waitFor(async () => await world.chain.mine() || answer, 'it is answered', 40_000);
-        assert.equal(answer.status, 200, answer.text);
-        assert.equal((await world.sql('SELECT * FROM relay_transactions')).length, 1);
-        await paidOnce(world, payer);
-    }));
+scenario('gas money that ran out between the look and the sending: the stored bytes go out once it is there',
+    { blockTime: 0, extra: { wait_ms: 60_000 } }, async (world) => {
+    const payer = await world.newPayer();
+    const signed = await world.sign(payer, PATH);
+    await world.restart('settler', { env: { PAYONCE_FAILPOINT: 'settler-before-broadcast' } });
+    const pending = world.send(PATH, signed).catch(() => null);
+    await world.ended('settler');
+    await world.chain.giveGas(relayer.address, 0n);
+    await world.restart('settler');
+    const refused = () => /node_says.*funds/.test(log(world, 'settler'));
+    await world.waitFor(refused, 'the node refuses it');
+    await world.chain.giveGas(relayer.address);
+    let answer;
+    pending.then((value) => { answer = value; });
+    await world.waitFor(async () => await world.chain.mine() || answer, 'it is answered', 40_000);
+    assert.equal(answer.status, 200, answer.text);
+    assert.equal((await world.sql('SELECT * FROM relay_transactions')).length, 1);
+    await paidOnce(world, payer);
+});
 
-test('a relayer without gas money: wait, not pay again; the log says so; funded, it ends paid',
-    inWorld({ extra: { wait_ms: 2_000 } }, async (world) => {
-        await world.chain.giveGas(relayer.address, 0n);
-        await world.waitFor(() => /out_of_gas.*hint=/.test(log(world, 'settler')), 'the log says so');
-        const payer = await world.newPayer();
-        const signed = await world.sign(payer, PATH);
-        for (let i = 0; i < 2; i++) {
-            const answer = await world.send(PATH, signed);
-            assert.equal(answer.status, 409, answer.text);
-            assert.equal(answer.json.code, 'payment_in_flight');
-        }
-        assert.deepEqual(await world.sql('SELECT * FROM relay_transactions'), []);
-        await world.chain.giveGas(relayer.address);
-        await resolve(world, PATH, signed);
-        await paidOnce(world, payer);
-    }));
+scenario('a relayer without gas money: wait, not pay again; the log says so; funded, it ends paid',
+    { extra: { wait_ms: 2_000 } }, async (world) => {
+    await world.chain.giveGas(relayer.address, 0n);
+    await world.waitFor(() => /out_of_gas.*hint=/.test(log(world, 'settler')), 'the log says so');
+    const payer = await world.newPayer();
+    const signed = await world.sign(payer, PATH);
+    for (let i = 0; i < 2; i++) {
+        const answer = await world.send(PATH, signed);
+        assert.equal(answer.status, 409, answer.text);
+        assert.equal(answer.json.code, 'payment_in_flight');
+    }
+    assert.deepEqual(await world.sql('SELECT * FROM relay_transactions'), []);
+    await world.chain.giveGas(relayer.address);
+    await resolve(world, PATH, signed);
+    await paidOnce(world, payer);
+});
 
 // ---- all in one, and installed ----
 
-test('payonce all: starts everything, serves a paid call, mends a killed child, stops on SIGTERM',
-    inWorld({ roles: [] }, async (world) => {
-        assert.equal((await world.payonce(['database', 'stop'])).code, 0);
-        world.postgres = null;
-        await world.startRole('all');
-        const serves = () => world.waitFor(() => portTaken(world.ports.gateway), 'the gateway listens', 40_000);
-        await serves();
-        const payer = await world.newPayer();
-        assert.equal((await world.pay(payer, PATH)).status, 200);
+scenario('payonce all: starts everything, serves a paid call, mends a killed child, stops on SIGTERM',
+    { roles: [] }, async (world) => {
+    assert.equal((await world.payonce(['database', 'stop'])).code, 0);
+    world.postgres = null;
+    await world.startRole('all');
+    const admin = `http://127.0.0.1:${world.ports.admin}`;
+    const ready = () => world.request('/readyz', { base: admin }).then(({ status }) => status === 200, () => false);
+    const serves = () => world.waitFor(ready, 'the gateway is ready', 40_000);
+    await serves();
+    const payer = await world.newPayer();
+    assert.equal((await world.pay(payer, PATH)).status, 200);
 
-        const nameOf = (pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').at(-2);
-        const before = children(world.pid('all'));
-        assert.deepEqual(before.map(nameOf).sort(), ['gateway', 'settler']);
-        for (const pid of before)
-            process.kill(pid, 'SIGKILL');
-        await world.waitFor(() => children(world.pid('all')).filter((pid) => !before.includes(pid)).length === 2,
-            'both are started again');
-        await serves();
-        const { status, headers, payload } = await world.pay(payer, `${PATH}?n=2`);
-        assert.equal(status, 200);
+    const nameOf = (pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').at(-2);
+    const before = children(world.pid('all'));
+    assert.deepEqual(before.map(nameOf).sort(), ['gateway', 'settler']);
+    for (const pid of before)
+        process.kill(pid, 'SIGKILL');
+    await world.waitFor(() => children(world.pid('all')).filter((pid) => !before.includes(pid)).length === 2,
+        'both are started again');
+    await serves();
+    assert.equal((await world.pay(payer, `${PATH}?n=2`)).status, 200);
 
-        const after = children(world.pid('all'));
-        await world.stop('all');
-        assert.deepEqual(after.filter((pid) => existsSync(`/proc/${pid}`)), [], 'children outlive it');
-        assert.equal((await world.payonce(['database', 'status'])).code, 1, 'its own database still runs');
-        await world.startDatabase();
-        assert.equal(await world.checkBooks(), 2);
-        assert.ok(headers && payload);
-    }));
+    const after = children(world.pid('all'));
+    await world.stop('all');
+    assert.deepEqual(after.filter((pid) => existsSync(`/proc/${pid}`)), [], 'children outlive it');
+    assert.equal((await world.payonce(['database', 'status'])).code, 1, 'its own database still runs');
+    await world.startDatabase();
+    assert.equal(await world.checkBooks(), 2);
+});
 
 const found = (dir) => readdirSync(dir, { withFileTypes: true }).flatMap((entry) =>
     entry.isDirectory() ? found(join(dir, entry.name)) : [join(dir, entry.name)]);
 
-test('meson install puts everything in its place', inWorld({ roles: [] }, async (world) => {
+scenario('meson install puts everything in its place', { roles: [] }, async (world) => {
     const dest = join(world.dir, 'dest');
-    const { code, stdout, stderr } = await run('meson', ['install', '-C', dirname(program), '--no-rebuild', '--destdir', dest],
-        { cwd: root });
+    const args = ['install', '-C', dirname(program), '--no-rebuild', '--destdir', dest];
+    const { code, stdout, stderr } = await run('meson', args, { cwd: root });
     assert.equal(code, 0, stdout + stderr);
     const files = found(dest);
     const one = (end) => {
@@ -402,4 +410,4 @@ test('meson install puts everything in its place', inWorld({ roles: [] }, async 
     const complaints = verify.stderr.split('\n').filter((line) => line.includes('payonce')
         && !/Command .* is not executable: No such file/.test(line));
     assert.deepEqual(complaints, []);
-}));
+});

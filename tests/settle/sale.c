@@ -118,13 +118,14 @@ char *replaced(const char *text, const char *find, const char *put)
 struct payment payment;
 enum reason reason;
 const char *detail;
+static bool readable;
 
 enum err read_raw(struct slice header, int version)
 {
     memset(&payment, 0xee, sizeof payment);
     reason = REASON_SIMULATION;
     detail = "untouched";
-    return x402_payment(&in, header, version, &payment, &reason, &detail);
+    return x402_payment(&in, header, version, &payment, &reason, &readable, &detail);
 }
 
 enum err read_bytes(const char *json, size_t n, int version)

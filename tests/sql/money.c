@@ -193,6 +193,7 @@ static enum db_rc accept(const struct ask *a, struct db_rows **ret)
     args_id(&d, a->signature, 32);
     arg_bool(&d, a->has_code);
     arg_int(&d, a->need_s);
+    arg_bool(&d, true);
     return call(gateway, "order_accept", &d, ret);
 }
 

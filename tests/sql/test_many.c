@@ -87,7 +87,7 @@ static void test_many_at_once(void **state)
     p.auth.signature_n = 65;
     memset(&many, 0, sizeof many);
     for (int i = 0; i < MANY; i++)
-        orders_accept(pool, &instance, 100, &p, false, &what, 8, deadline_ms, on_accepted, NULL);
+        orders_accept(pool, &instance, 100, &p, false, true, &what, 8, NULL, deadline_ms, on_accepted, NULL);
     turn_until(MANY);
     assert_int_equal(many.wrong, 0);
     assert_int_equal(many.accepted, 1);
@@ -98,7 +98,7 @@ static void test_many_at_once(void **state)
     enum verdict verdict = VERDICT_NEW;
     bool late = true;
     const struct order_answer answer = { 200, "[]", { NULL, 0 } };
-    orders_finish(pool, &many.first.order, 1, WORK_AXIS_DONE, NULL, &answer, deadline_ms, on_finished, &late);
+    orders_finish(pool, &many.first.order, 1, WORK_AXIS_DONE, NULL, &answer, NULL, deadline_ms, on_finished, &late);
     turn_until(MANY + 1);
     assert_false(late);
     orders_find(pool, &p, &request, 8, deadline_ms, on_found, &verdict);

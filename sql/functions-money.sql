@@ -1,0 +1,61 @@
+-- What follows from money that arrived: which order it pays, or to whom it is owed back.
+
+-- Whichever authorization lands first pays its order, also one that was released. A second one, and one for work that failed or was
+-- decided otherwise, is owed back: one debt a source, under an id that is a hash of the source.
+CREATE FUNCTION debt_id(a authorizations) RETURNS bytea LANGUAGE sql STABLE AS $$
+    SELECT sha256(convert_to('payonce debt' || a.network, 'UTF8') || a.asset || a.payer || a.nonce);
+$$;
+
+CREATE FUNCTION authorization_landed(p_id bigint, p_by jsonb, p_before text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE a authorizations; o orders; p proofs; paying text; cause text;
+BEGIN
+    SELECT * INTO STRICT a FROM authorizations WHERE id = p_id;
+    SELECT * INTO STRICT o FROM orders WHERE id = a.order_id;
+    SELECT * INTO STRICT p FROM proofs WHERE authorization_id = p_id;
+    SELECT state INTO paying FROM authorizations WHERE id = o.authorization_id;
+    INSERT INTO transfers (network, tx, log_index, asset, sender, receiver, amount, block, block_hash, block_time, nonce, class,
+                           authorization_id)
+    VALUES (a.network, p.tx, p.log_index, a.asset, a.payer, a.payee, a.amount, p.block, p.block_hash, p.block_time, a.nonce, 'sale', a.id)
+    ON CONFLICT (network, tx, log_index) DO UPDATE SET class = 'sale', authorization_id = a.id;
+    PERFORM event_add(o.id, p_by, 'settled', 'money ' || p_before, 'money settled', jsonb_build_object('tx', encode(p.tx, 'hex'),
+                      'block', p.block, 'log_index', p.log_index, 'nonce', encode(a.nonce, 'hex')));
+    IF a.id <> o.authorization_id AND paying <> 'settled' THEN
+        PERFORM order_paid_by(o.id, a.id);
+    ELSIF a.id <> o.authorization_id THEN
+        cause := 'duplicate';
+    END IF;
+    IF cause IS NULL AND (o.work = 'failed' OR (o.work = 'lost' AND p_before = 'released')) THEN
+        cause := CASE WHEN p_before = 'released' THEN 'late' ELSE 'work_failed' END;
+    END IF;
+    IF cause IS NOT NULL THEN
+        UPDATE transfers SET class = 'debt' WHERE network = a.network AND tx = p.tx AND log_index = p.log_index;
+        INSERT INTO debts (id, order_id, authorization_id, cause, network, asset, payer, amount, tx, log_index)
+        VALUES (debt_id(a), o.id, a.id, cause, a.network, a.asset, a.payer, a.amount, p.tx, p.log_index)
+        ON CONFLICT (id) DO UPDATE SET state = 'owed', tx = excluded.tx, log_index = excluded.log_index;
+        PERFORM event_add(o.id, p_by, 'debt_owed', NULL, 'owed', jsonb_build_object('debt', encode(debt_id(a), 'hex'), 'cause', cause,
+                          'amount', a.amount::text));
+    END IF;
+END $$;
+
+-- Proofs in, one commit: [{"id", "tx", "log_index", "block", "block_hash", "block_time"}]. Returns the ids that are new.
+CREATE FUNCTION proofs_add(p_network text, p_proofs jsonb, p_by jsonb) RETURNS bigint[] LANGUAGE plpgsql AS $$
+DECLARE ids bigint[]; befores text[];
+BEGIN
+    -- orders before authorizations, as everywhere
+    PERFORM 1 FROM orders o WHERE o.id IN (SELECT a.order_id FROM authorizations a JOIN jsonb_array_elements(p_proofs) v
+                                             ON a.id = (v->>'id')::bigint) ORDER BY o.id FOR UPDATE;
+    PERFORM 1 FROM authorizations a
+      WHERE a.id IN (SELECT (v->>'id')::bigint FROM jsonb_array_elements(p_proofs) v) ORDER BY a.id FOR UPDATE;
+    WITH made AS (
+        INSERT INTO proofs (authorization_id, network, tx, log_index, block, block_hash, block_time, before)
+        SELECT a.id, p_network, decode(v->>'tx', 'hex'), (v->>'log_index')::bigint, (v->>'block')::bigint,
+               decode(v->>'block_hash', 'hex'), (v->>'block_time')::bigint, a.state
+          FROM jsonb_array_elements(p_proofs) v JOIN authorizations a ON a.id = (v->>'id')::bigint AND a.ended_at IS NULL
+        ON CONFLICT DO NOTHING RETURNING authorization_id, before)
+    SELECT array_agg(authorization_id ORDER BY authorization_id), array_agg(before ORDER BY authorization_id)
+      INTO ids, befores FROM made;
+    UPDATE authorizations SET state = 'settled', ended_at = now() WHERE id = ANY (ids);
+    PERFORM authorization_landed(x.id, p_by, x.before) FROM unnest(ids, befores) AS x(id, before)
+       JOIN authorizations a ON a.id = x.id ORDER BY a.order_id, x.id;
+    RETURN ids;
+END $$;
