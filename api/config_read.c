@@ -256,7 +256,7 @@ static bool read_objects(const struct place *at, const struct conf_key *k, const
 
 static bool read_value(const struct place *at, const struct conf_key *k, const json_t *j, char *object)
 {
-    size_t chosen;
+    size_t chosen = 0;
     void *ret = object + k->at;
     switch (k->kind) {
     case CONF_TEXT:

@@ -14,8 +14,8 @@ enum { RECORD_BYTES = 64 };
 
 static bool is_tchar(unsigned char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c != '\0' && strchr("!#$%&'*+-.^_`|~", c));
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || (c >= '0' && c <= '9') ||
+           (c != '\0' && strchr("!#$%&'*+.^_`|~", c));
 }
 
 bool is_token(struct slice s)

@@ -90,15 +90,25 @@ bool base64url_read(const char *s, size_t n, uint8_t *ret, size_t size)
     return true;
 }
 
+static char *encode_group(char *to, const char *alphabet, unsigned bits, size_t characters)
+{
+    for (size_t i = 0; i < characters; i++)
+        *to++ = alphabet[bits >> (18 - 6 * i) & 63];
+    return to;
+}
+
 static void encode(struct buf *b, const char *alphabet, const uint8_t *p, size_t n, bool pad)
 {
-    buf_add(b, NULL, 0); /* a string also where there is nothing to encode */
-    for (; n > 0; p += n < 3 ? n : 3, n -= n < 3 ? n : 3) {
-        const unsigned bits = (unsigned)p[0] << 16 | (n > 1 ? (unsigned)p[1] << 8 : 0) | (n > 2 ? p[2] : 0);
-        const char four[4] = { alphabet[bits >> 18], alphabet[bits >> 12 & 63], n > 1 ? alphabet[bits >> 6 & 63] : '=',
-                               n > 2 ? alphabet[bits & 63] : '=' };
-        buf_add(b, four, pad || n > 2 ? 4 : n + 1);
-    }
+    buf_reserve(b, n / 3 * 4 + 4);
+    char *to = b->p + b->n;
+    for (; n >= 3; p += 3, n -= 3)
+        to = encode_group(to, alphabet, (unsigned)p[0] << 16 | (unsigned)p[1] << 8 | p[2], 4);
+    if (n > 0)
+        to = encode_group(to, alphabet, (unsigned)p[0] << 16 | (n > 1 ? (unsigned)p[1] << 8 : 0), n + 1);
+    for (size_t i = n; pad && n > 0 && i < 3; i++)
+        *to++ = '=';
+    *to = '\0'; /* a string also where there is nothing to encode */
+    b->n = (size_t)(to - b->p);
 }
 
 void base64_add(struct buf *b, const void *p, size_t n)

@@ -57,7 +57,7 @@ void buf_printf(struct buf *b, const char *fmt, ...)
     va_list args, again;
     va_start(args, fmt);
     va_copy(again, args);
-    make_room(b, 0);
+    make_room(b, 512);                           /* most texts are then written in one pass */
     const int n = vsnprintf(b->p + b->n, b->cap - b->n, fmt, args);
     va_end(args);
     if (n < 0)

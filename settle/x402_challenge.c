@@ -78,11 +78,15 @@ void challenge_free(struct challenge *c)
 /* A target is printable ASCII: the server lets nothing else through. */
 static void add_escaped(struct buf *b, struct slice s)
 {
+    size_t from = 0;
     for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] == '"' || s.p[i] == '\\')
-            buf_add(b, "\\", 1);
-        buf_add(b, &s.p[i], 1);
+        if (s.p[i] != '"' && s.p[i] != '\\')
+            continue;
+        buf_add(b, s.p + from, i - from);
+        buf_add(b, "\\", 1);
+        from = i;
     }
+    buf_add(b, s.p + from, s.n - from);
 }
 
 static void fill(struct buf *b, const char *text, const struct challenge *c, const struct challenge_for *f,
@@ -104,12 +108,25 @@ static void fill(struct buf *b, const char *text, const struct challenge *c, con
     buf_puts(b, text);
 }
 
+/* 128 random bits. The kernel is asked for many at once, since a call to it costs more than the rest of a quote. */
+static struct quote_id fresh_id(void)
+{
+    static struct quote_id stock[16];
+    static size_t left;
+    if (left == 0) {
+        bytes_random(stock, sizeof stock);
+        left = COUNT(stock);
+    }
+    struct quote_id id = stock[--left];
+    bytes_wipe(&stock[left], sizeof id);
+    return id;
+}
+
 void challenge_write(const struct challenge *c, const struct challenge_for *f, struct buf *ret_header, struct buf *ret_v1)
 {
-    struct quote_id id;
+    struct quote_id id = fresh_id();
     BUF json = { 0 };
     size_t own = f->target.n * (1 + c->terms->price_count) + sizeof(struct quote_text) * c->terms->price_count + 128;
-    bytes_random(&id, sizeof id);
     buf_reserve(&json, c->header_n + own);
     fill(&json, c->header, c, f, &id, 2);
     buf_reserve(ret_header, json.n * 4 / 3 + 4);

@@ -1,10 +1,11 @@
 -- The story of an order: written in the commit that it tells of. p_by says who and why, as JSON: {"actor", "request",
 -- "traceparent", "retry"}; never a body, never a signature.
-CREATE FUNCTION event_hash(e events) RETURNS bytea LANGUAGE sql STABLE AS $$
-    SELECT sha256(coalesce(e.previous, ''::bytea) || convert_to(concat_ws(E'\n', encode(e.order_id, 'hex'), e.seq,
+CREATE FUNCTION event_hash(e events) RETURNS bytea LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN sha256(coalesce(e.previous, ''::bytea) || convert_to(concat_ws(E'\n', encode(e.order_id, 'hex'), e.seq,
         extract(epoch FROM e.at), e.actor, e.event, coalesce(e.before, '-'), coalesce(e.after, '-'), coalesce(e.request_id, '-'),
         coalesce(encode(e.attempt, 'hex'), '-'), coalesce(e.traceparent, '-'), coalesce(e.retry_source, '-'), e.facts), 'UTF8'));
-$$;
+END $$;
 
 CREATE FUNCTION event_add(p_order bytea, p_by jsonb, p_event text, p_before text, p_after text, p_facts jsonb DEFAULT '{}',
     p_attempt bytea DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $$

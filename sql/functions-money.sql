@@ -2,9 +2,10 @@
 
 -- Whichever authorization lands first pays its order, also one that was released. A second one, and one for work that failed or was
 -- decided otherwise, is owed back: one debt a source, under an id that is a hash of the source.
-CREATE FUNCTION debt_id(a authorizations) RETURNS bytea LANGUAGE sql STABLE AS $$
-    SELECT sha256(convert_to('payonce debt' || a.network, 'UTF8') || a.asset || a.payer || a.nonce);
-$$;
+CREATE FUNCTION debt_id(a authorizations) RETURNS bytea LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN sha256(convert_to('payonce debt' || a.network, 'UTF8') || a.asset || a.payer || a.nonce);
+END $$;
 
 CREATE FUNCTION authorization_landed(p_id bigint, p_by jsonb, p_before text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE a authorizations; o orders; p proofs; paying text; cause text;

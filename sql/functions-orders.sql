@@ -11,10 +11,11 @@ CREATE FUNCTION instance_end(p_id bytea) RETURNS void LANGUAGE sql AS $$
 $$;
 
 -- After a restart of the server nobody could have shown signs of life, so nobody is dead yet.
-CREATE FUNCTION lease_alive(o orders) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT o.work_until > now() AND (pg_postmaster_start_time() > now() - interval '20 s' OR
+CREATE FUNCTION lease_alive(o orders) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN o.work_until > now() AND (pg_postmaster_start_time() > now() - interval '20 s' OR
                                      EXISTS (SELECT 1 FROM instances i WHERE i.id = o.work_by AND i.until > now()));
-$$;
+END $$;
 
 -- The advisory locks of a presented payment's identities, in one order for everybody.
 CREATE FUNCTION lock_identities(p_payment_id text, p_quote bytea, p_payer bytea, p_network text, p_asset bytea, p_nonce bytea)
@@ -32,13 +33,16 @@ END $$;
 
 -- A stock client that lost a reply signs anew and has no id: the same wallet, the identical request, and an order of it that is
 -- undecided, or paid and not delivered. It is meant again; on a write nobody can know that, so it is asked.
-CREATE FUNCTION order_similar(p_payer bytea, p_request bytea) RETURNS orders LANGUAGE sql STABLE AS $$
-    SELECT o FROM orders o JOIN authorizations a ON a.id = o.authorization_id
+CREATE FUNCTION order_similar(p_payer bytea, p_request bytea) RETURNS orders LANGUAGE plpgsql STABLE AS $$
+DECLARE found orders;
+BEGIN
+    SELECT o.* INTO found FROM orders o JOIN authorizations a ON a.id = o.authorization_id
      WHERE o.payer = p_payer AND o.request = p_request AND o.created_at > now() - interval '180 s'
        AND o.work IN ('running', 'waiting', 'done') AND o.delivered_at IS NULL AND a.state IN ('held', 'due', 'sent', 'settled')
        AND (o.work = 'done' OR lease_alive(o))
      ORDER BY o.created_at DESC LIMIT 1;
-$$;
+    RETURN found;
+END $$;
 
 -- Which order do these identities name, and do they agree? verdict: new, found, similar (a write), conflict_payer, conflict_request.
 CREATE FUNCTION order_match(p_payment_id text, p_quote bytea, p_payer bytea, p_network text, p_asset bytea, p_nonce bytea,
@@ -158,14 +162,17 @@ END $$;
 
 CREATE FUNCTION authorization_store(p_order bytea, p_network text, p_asset bytea, p_payer bytea, p_nonce bytea, p_payee bytea,
     p_amount numeric, p_valid_after numeric, p_valid_before bigint, p_signature bytea, p_has_code boolean, p_state text,
-    p_attempt bytea) RETURNS bigint LANGUAGE sql AS $$
+    p_attempt bytea) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE a bigint;
+BEGIN
     INSERT INTO authorizations (order_id, network, asset, payer, nonce, payee, amount, valid_after, valid_before, dead_after,
                                 signature, has_code, state, attempt, from_block, next_look)
     SELECT p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after, p_valid_before, p_valid_before,
            p_signature, p_has_code, p_state, p_attempt, n.head, to_timestamp(p_valid_before)
       FROM networks n WHERE n.id = p_network
-    RETURNING id;
-$$;
+    RETURNING id INTO a;
+    RETURN a;
+END $$;
 
 -- A valid signature over a known nonce with other terms is kept: it can be submitted by anybody, so the end of
 -- the nonce is judged by the latest deadline among them.
@@ -196,12 +203,13 @@ BEGIN
 END $$;
 
 -- This authorization is to pay the order, or did: the order tells what it pays. One that was to, and was not sent, is released.
-CREATE FUNCTION order_paid_by(p_order bytea, p_authorization bigint) RETURNS void LANGUAGE sql AS $$
+CREATE FUNCTION order_paid_by(p_order bytea, p_authorization bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
     UPDATE authorizations a SET state = 'released' FROM orders o
      WHERE o.id = p_order AND a.id = o.authorization_id AND a.id <> p_authorization AND a.state IN ('held', 'due');
     UPDATE orders o SET authorization_id = a.id, network = a.network, asset = a.asset, payee = a.payee, amount = a.amount
       FROM authorizations a WHERE o.id = p_order AND a.id = p_authorization;
-$$;
+END $$;
 
 -- Durable before act: the authorization is stored, the order made or found, and the work's lease taken, in one commit.
 -- verdict: accepted (run the work, with this epoch), resent (the answer is kept, it is due now), or order_find's words. A payment
@@ -301,9 +309,11 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION authorization_due(p_id bigint) RETURNS void LANGUAGE sql AS $$
+-- plpgsql, as every function that others call: it keeps its plan, where SQL would be read and planned at each call.
+CREATE FUNCTION authorization_due(p_id bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
     UPDATE authorizations SET state = 'due', due_at = now() WHERE id = p_id AND state = 'held';
-$$;
+END $$;
 
 -- The work's end when there is no answer to keep: its authorization is not sent. A lost write is a person's to decide.
 CREATE FUNCTION order_work_end(p_order bytea, p_work text, p_note text, p_by jsonb) RETURNS void LANGUAGE plpgsql AS $$
@@ -321,10 +331,12 @@ BEGIN
     PERFORM pg_notify('payonce_order', encode(p_order, 'hex'));
 END $$;
 
-CREATE FUNCTION review_close(p_order bytea, p_resolution text, p_who text, p_note text, p_external_id text) RETURNS void LANGUAGE sql AS $$
+CREATE FUNCTION review_close(p_order bytea, p_resolution text, p_who text, p_note text, p_external_id text)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
     UPDATE reviews SET resolved_at = now(), resolution = p_resolution, resolved_by = p_who, note = p_note, external_id = p_external_id
      WHERE order_id = p_order AND resolved_at IS NULL;
-$$;
+END $$;
 
 -- The work's end. done: the answer is kept and the authorization is due, in one commit. failed, lost: it is released.
 -- verdict: ok, or late (another epoch has the lease, or the work ended otherwise; nothing changed). An answer that comes after the

@@ -114,7 +114,7 @@ RETURNS TABLE (transaction_id bigint, id bigint, asset bytea, payer bytea, nonce
 LANGUAGE sql STABLE AS $$
     SELECT c.transaction_id, a.id, a.asset::bytea, a.payer::bytea, a.nonce::bytea, a.payee::bytea, a.amount::text
       FROM relay_calls c JOIN authorizations a ON a.id = c.authorization_id
-     WHERE c.transaction_id IN (SELECT v::bigint FROM jsonb_array_elements_text(p_ids::jsonb) v) AND a.ended_at IS NULL;
+     WHERE c.transaction_id = ANY (ARRAY(SELECT v::bigint FROM jsonb_array_elements_text(p_ids::jsonb) v)) AND a.ended_at IS NULL;
 $$;
 
 -- What a mined transaction proves, in one commit: its proofs, the authorizations it left unpaid (due again, alone), its own end.

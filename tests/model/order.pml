@@ -377,8 +377,7 @@ inline proofs_record() {
 
 /* Claimed with time left, and the node's estimate does not object. */
 #define can_submit(y) (st[y] == due && head_time < valid_before[y] && used[y] == unused)
-#define next (tx[0] == 0 -> 0 : 1)
-#define newest (tx[1] == 0 -> 0 : 1)
+#define NEXT (tx[0] == 0 -> 0 : 1)
 
 /* What the resolver's look at one nonce proves. */
 #define proven_paid(y) (used[y] == paid)
@@ -410,7 +409,7 @@ inline resolve() {
 
 inline relay_store() {
     assert(tx[1] == 0);
-    tx_of[next] = x; st[x] = sent; tx[next] = signed;
+    k = NEXT; tx[k] = signed; tx_of[k] = x; st[x] = sent;
     x = A
 }
 
@@ -433,7 +432,7 @@ inline send(k, bytes) {
 /* Its steps keep nothing in memory but what stands between commit and broadcast, so that is where its death can matter; and any
  * order of the steps may happen, since each may be cut short. */
 proctype settler() {
-    byte x;
+    byte x, k;
 round:
 end_idle:
     if
@@ -442,7 +441,7 @@ end_idle:
     :: atomic { tx[0] != 0 && outcome[0] == 0 && pool[0] == 0 -> send(0, RECOVERED); tx[0] = broadcast; goto round }
     :: atomic { tx[1] != 0 && outcome[1] == 0 && pool[1] == 0 -> send(1, RECOVERED); tx[1] = broadcast; goto round }
     /* resolve: the flag, the time and the log, from one block */
-    :: atomic { can_resolve(A) -> x = A; resolve(); x = A; goto round }
+    :: atomic { can_resolve(A) -> x = A; resolve(); goto round }
     :: atomic { can_resolve(B) -> x = B; resolve(); x = A; goto round }
     /* sweep: a lease whose process died, or seems to have */
     :: atomic { order && work == running ->
@@ -451,17 +450,18 @@ end_idle:
     }
     /* submit: sign, COMMIT */
 #ifdef FAULT_SETTLE_BEFORE_COMMIT
-    :: atomic { can_submit(A) || can_submit(B) -> send(next, STORED); goto round }
+    :: atomic { can_submit(A) || can_submit(B) -> k = NEXT; send(k, STORED); k = 0; goto round }
 #endif
     :: atomic { can_submit(A) -> x = A; relay_store() }
     :: atomic { can_submit(B) -> x = B; relay_store() }
     fi;
     atomic {                                     /* then broadcast, and note that */
         if
-        :: send(newest, STORED); tx[newest] = broadcast
-        :: send(newest, STORED)                  /* dies before the note */
+        :: send(k, STORED); tx[k] = broadcast
+        :: send(k, STORED)                       /* dies before the note */
         :: skip                                  /* dies before the broadcast */
         fi;
+        k = 0;
         goto round
     }
 }

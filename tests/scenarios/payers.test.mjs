@@ -186,7 +186,7 @@ describe('payers', () => {
         const payers = await world.newPayers(12);
         const [own, burning] = payers;
         const answers = payers.map((payer, n) => buy(payer, `${PATH}?later=${n}`));
-        const due = () => world.sql("SELECT id FROM authorizations WHERE state = 'due'");
+        const due = () => world.sql("SELECT id FROM authorizations WHERE state = 'due' AND fruitless = 0");
         await world.waitFor(async () => (await due()).length === payers.length, 'all wait to be sent');
         await world.chain.setCode(own.address, concat(['0xef0100', delegate.address]));
         await world.chain.setCode(burning.address, concat(['0xef0100', burner.address]));
