@@ -67,6 +67,8 @@ static bool check_net(const struct config *c, size_t at, struct config_why *why)
     }
     if (amount_cmp(n->tip_min, n->fee_max) > 0)
         return conf_fail(why, "networks[%zu].tip_min_wei: must not be above fee_max_wei", at);
+    if (n->quorum > n->rpc_count)
+        return conf_fail(why, "networks[%zu].quorum: is %u, and there are only %zu endpoints in rpc", at, n->quorum, n->rpc_count);
     if (pay_to_is_token(n, &n->pay_to))
         return conf_fail(why, "networks[%zu].pay_to: is the token's own address; what is sent there is lost", at);
     return check_tokens(n, at, why);

@@ -85,6 +85,31 @@ static bool resolve_tool(const struct config *c, const struct tool_text *from, s
     return true;
 }
 
+static void add_wallet(struct net *n, const struct address *wallet)
+{
+    for (size_t i = 0; i < n->wallet_count; i++)
+        if (address_eq(&n->wallets[i], wallet))
+            return;
+    n->wallets[n->wallet_count++] = *wallet;
+}
+
+/* Every address of a network that is paid: the settler scans them all. */
+static void resolve_wallets(struct config *c, struct conf_memory *m)
+{
+    for (size_t i = 0; i < c->net_count; i++) {
+        struct net *n = &c->nets[i];
+        size_t most = 1;
+        for (size_t t = 0; t < c->tool_count; t++)
+            most += c->tools[t].price_count;
+        n->wallets = conf_new(m, most * sizeof *n->wallets);
+        add_wallet(n, &n->pay_to);
+        for (size_t t = 0; t < c->tool_count; t++)
+            for (size_t p = 0; p < c->tools[t].price_count; p++)
+                if (c->tools[t].prices[p].net == n)
+                    add_wallet(n, &c->tools[t].prices[p].pay_to);
+    }
+}
+
 /* ---- the state directory ---- */
 
 /* What is relative is relative to the file, wherever the program was started. */
@@ -124,5 +149,6 @@ bool conf_resolve(struct config_text *t, const char *path, struct conf_memory *m
         if (!resolve_tool(c, &t->tools[i], i, &c->tools[i], m, why))
             return false;
     }
+    resolve_wallets(c, m);
     return true;
 }

@@ -37,6 +37,7 @@ static void net_defaults(void *p)
     struct net *n = p;
     n->rpc_timeout_ms = 5000;
     n->depth = 1;
+    n->quorum = 1;
     n->block_time_ms = 2000;
     n->batch_max = 100;
     n->tip_min = amount_of(1000000);
@@ -49,6 +50,7 @@ static const struct conf_key net_keys[] = {
     { "rpc_timeout_ms", CONF_INT, false, AT(struct net, rpc_timeout_ms), .min = 100, .max = 60000 },
     { "pay_to", CONF_ADDRESS, true, AT(struct net, pay_to) },
     { "depth", CONF_INT, false, AT(struct net, depth), .min = 1, .max = 10000 },
+    { "quorum", CONF_INT, false, AT(struct net, quorum), .min = 1, .max = 8 },
     { "finality_blocks", CONF_INT, false, AT(struct net, finality_blocks), .min = 0, .max = 100000 },
     { "block_time_ms", CONF_INT, false, AT(struct net, block_time_ms), .min = 50, .max = 120000 },
     { "batch_max", CONF_INT, false, AT(struct net, batch_max), .min = 1, .max = 1000 },

@@ -185,3 +185,29 @@ json_t *logs_of_nonce(const struct address *token, const struct address *payer, 
     json_array_append_new(params, filter);
     return params;
 }
+
+bool receipt_each_transfer(const struct receipt *r, const struct address *token, const struct address *to, transfer_fn *fn, void *arg)
+{
+    struct log before = { 0 };
+    uint64_t least = 0;
+    if (!r->found || !r->success)
+        return false;
+    for (size_t i = 0; i < json_array_size(r->logs); i++) {
+        struct log log;
+        if (!log_read(json_array_get(r->logs, i), r, &log) || log.index < least)
+            return false;
+        least = log.index + 1;
+        if (!address_eq(&log.address, token))
+            continue;
+        struct auth_event e = {
+            .kind = AUTH_EVENT_NO_TRANSFER, .tx = r->tx, .block_hash = r->block_hash, .block = r->block
+        };
+        if (is_event(&log, &topic_transfer) && transfer_read(&log, &e) && address_eq(&e.to, to)) {
+            struct hash32 from = topic_of(&e.from);
+            bool belongs = is_event(&before, &topic_authorization_used) && before.topics == 3 && hash_eq(&before.topic[1], &from);
+            fn(arg, &e, belongs ? &before.topic[2] : NULL);
+        }
+        before = log;
+    }
+    return true;
+}

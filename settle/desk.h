@@ -11,13 +11,15 @@ struct desk {
     const struct key *relayer;
     struct loop *loop;
     struct db *db;
-    struct rpc *rpc;
+    struct rpc *rpc;                 /* over all endpoints: the first that answers */
+    struct rpc *each[8];             /* over one endpoint each, where a quorum must agree */
     struct order_id instance;
     char by[64];                     /* {"actor": "settler:..."}: who writes into orders' stories */
     bool pinned;
 
     bool seen;                       /* head, final, tip and balance are of the last look at the chain */
     bool new_head;                   /* that look saw a block that the one before did not */
+    bool reorg;                      /* blocks may have left the chain since proofs were taken from them */
     struct block head, final;
     struct amount tip, balance;
     uint64_t chain_nonce;            /* the relayer's next account nonce at head */
@@ -29,7 +31,8 @@ struct desk {
 
     bool poor, dear;                 /* said once: out of gas money, fees above the limit */
     bool open;                       /* something is on its way: look often */
-    int64_t open_at_ms, resolve_at_ms;
+    int64_t open_at_ms, resolve_at_ms, scan_at_ms, reconcile_at_ms;
+    uint64_t scan_span;              /* blocks of one range, as the provider takes them */
 };
 
 enum { DESK_DB_MS = 10000 };         /* deadline of one database call */
@@ -40,9 +43,24 @@ bool desk_lease(struct desk *d);     /* the relayer wallet's lease */
 bool desk_submit(struct desk *d);    /* due -> signed, committed -> broadcast */
 bool desk_prove(struct desk *d);     /* mined -> proofs; what never left us is broadcast again */
 bool desk_resolve(struct desk *d);   /* unknowns whose next look has come */
+bool desk_reorg(struct desk *d);     /* proofs whose block left the chain are undone */
+bool desk_scan(struct desk *d);      /* every Transfer to our wallets, up to the final block */
 
 /* Sends the stored bytes of row i of relay_open, once more or for the first time. */
 void desk_broadcast(struct desk *d, const struct db_rows *open, int i);
+/* What does not come into a block: the fee of the next nonce is raised, and nonces that others used are given up. */
+struct mined {
+    struct receipt receipt;
+    uint64_t block_time;
+    bool usable;                     /* deep enough, and its block is the chain's block of that number */
+};
+void desk_unstick(struct desk *d, const struct db_rows *open, const struct mined *m);
+
+/* Like rpc_wait, but an answer counts only when the network's quorum of endpoints gives it. */
+struct rpc_answers quorum_wait(struct desk *d, struct rpc_item *items, size_t n) MUST_CHECK;
+bool quorum_block(struct desk *d, const char *tag, struct block *ret) MUST_CHECK; /* the newest under the tag that the quorum has */
+
+struct amount desk_fee(const struct desk *d);            /* wei per gas to offer now */
 /* The proof that `e` is of authorization row i of rows ("payer", "payee", "amount"): its own Transfer, exactly. */
 bool desk_proves(const struct auth_event *e, const struct db_rows *rows, int i) MUST_CHECK;
 /* Appends one proof to the array that proofs_record takes. */

@@ -58,12 +58,6 @@ bool desk_record(struct desk *d, json_t *proofs, json_t *mined, json_t *unpaid)
 
 /* ---- receipts of what is open ---- */
 
-struct mined {
-    struct receipt receipt;
-    uint64_t block_time;
-    bool usable;                     /* deep enough, and its block is the chain's block of that number */
-};
-
 static void read_receipts(struct desk *d, const struct db_rows *open, struct mined *m)
 {
     size_t n = (size_t)db_count(open);
@@ -72,7 +66,7 @@ static void read_receipts(struct desk *d, const struct db_rows *open, struct min
         struct slice hash = row_bytes(open, (int)i, "hash");
         items[i] = (struct rpc_item){ "eth_getTransactionReceipt", json_pack("[o]", rpc_hex(hash.p, hash.n)) };
     }
-    struct rpc_answers r = rpc_wait(d->rpc, items, n);
+    struct rpc_answers r = quorum_wait(d, items, n);
     for (size_t i = 0; i < n; i++)
         if (r.a[i].rc == RPC_OK && !receipt_read(r.a[i].result, &m[i].receipt))
             memset(&m[i], 0, sizeof m[i]);
@@ -99,7 +93,7 @@ static void read_blocks(struct desk *d, struct mined *m, size_t n)
     }
     if (asked == 0)
         return;
-    struct rpc_answers r = rpc_wait(d->rpc, items, asked);
+    struct rpc_answers r = quorum_wait(d, items, asked);
     for (size_t i = 0; i < asked; i++) {
         struct mined *x = &m[who[i]];
         struct block b;
@@ -177,7 +171,8 @@ static bool record_mined(struct desk *d, const struct db_rows *open, const struc
 static void send_again(struct desk *d, const struct db_rows *open, const struct mined *m)
 {
     for (int i = 0; i < db_count(open); i++) {
-        if (m[i].receipt.found || (!row_null(open, i, "age_s") && row_int(open, i, "age_s") < AGAIN_S))
+        bool recent = !row_null(open, i, "age_s") && row_int(open, i, "age_s") < AGAIN_S;
+        if (m[i].receipt.found || recent || !row_bool(open, i, "newest"))
             continue;
         desk_broadcast(d, open, i);
     }
@@ -204,6 +199,7 @@ bool desk_prove(struct desk *d)
     read_blocks(d, m, n);
     bool ok = record_mined(d, open, m);
     send_again(d, open, m);
+    desk_unstick(d, open, m);
     for (size_t i = 0; i < n; i++)
         receipt_done(&m[i].receipt);
     return ok;

@@ -126,7 +126,7 @@ static bool parcel_gas(struct desk *d, const struct parcel *p, const struct addr
     return ok;
 }
 
-static struct amount fee_per_gas(const struct desk *d)
+struct amount desk_fee(const struct desk *d)
 {
     struct amount fee = d->tip;
     for (int i = 0; i < 2; i++)
@@ -175,7 +175,7 @@ void desk_broadcast(struct desk *d, const struct db_rows *open, int i)
 static bool send(struct desk *d, const struct parcel *p)
 {
     BUF data = { 0 }, raw = { 0 };
-    struct transaction tx = { .chain_id = d->net->chain_id, .nonce = d->next_nonce, .max_fee = fee_per_gas(d), .max_tip = d->tip };
+    struct transaction tx = { .chain_id = d->net->chain_id, .nonce = d->next_nonce, .max_fee = desk_fee(d), .max_tip = d->tip };
     struct hash32 hash;
     parcel_call(p, &tx.to, &data);
     tx.data = (struct slice){ data.p, data.n };
@@ -198,6 +198,8 @@ static bool send(struct desk *d, const struct parcel *p)
     arg_int(&a, (int64_t)tx.gas);
     arg_amount(&a, tx.max_fee);
     arg_amount(&a, tx.max_tip);
+    arg_bytes(&a, tx.to.b, 20);
+    arg_bytes(&a, data.p, data.n);
     arg_text(&a, ids_text);
     arg_text(&a, d->by);
     FAILPOINT("settler-before-store");
@@ -219,7 +221,7 @@ static bool send(struct desk *d, const struct parcel *p)
 
 static bool can_pay_gas(struct desk *d, uint64_t gas)
 {
-    struct amount fee = fee_per_gas(d), cost = AMOUNT_ZERO, one = fee;
+    struct amount fee = desk_fee(d), cost = AMOUNT_ZERO, one = fee;
     bool dear = amount_cmp(fee, d->net->fee_max) > 0;
     for (; gas; gas >>= 1) {                     /* cost = fee * gas, checked */
         if ((gas & 1) && !amount_add(cost, one, &cost))

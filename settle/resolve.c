@@ -61,7 +61,7 @@ static bool find_event(struct desk *d, const struct db_rows *rows, int i, struct
     row_key(rows, i, &asset, &payer, &nonce);
     struct rpc_item logs = { "eth_getLogs", logs_of_nonce(&asset, &payer, &nonce, (uint64_t)row_int(rows, i, "from_block"),
                                                          d->head.number) };
-    struct rpc_answers found = rpc_wait(d->rpc, &logs, 1);
+    struct rpc_answers found = quorum_wait(d, &logs, 1);
     const json_t *log = found.a[0].rc == RPC_OK ? json_array_get(found.a[0].result, 0) : NULL;
     bool ok = rpc_read_hash(json_object_get(log, "transactionHash"), &tx);
     *ret_none = found.a[0].rc == RPC_OK && json_is_array(found.a[0].result) && json_array_size(found.a[0].result) == 0;
@@ -70,7 +70,7 @@ static bool find_event(struct desk *d, const struct db_rows *rows, int i, struct
         return false;
 
     struct rpc_item item = { "eth_getTransactionReceipt", json_pack("[s]", hash_text(&tx).s) };
-    struct rpc_answers r = rpc_wait(d->rpc, &item, 1);
+    struct rpc_answers r = quorum_wait(d, &item, 1);
     struct receipt receipt = { 0 };
     struct block block;
     ok = r.a[0].rc == RPC_OK && receipt_read(r.a[0].result, &receipt) && receipt.found &&
@@ -81,7 +81,7 @@ static bool find_event(struct desk *d, const struct db_rows *rows, int i, struct
         return false;
 
     struct rpc_item in = { "eth_getBlockByNumber", json_pack("[o, b]", rpc_u64(ret->block), 0) };
-    struct rpc_answers b = rpc_wait(d->rpc, &in, 1);
+    struct rpc_answers b = quorum_wait(d, &in, 1);
     ok = b.a[0].rc == RPC_OK && block_read(b.a[0].result, &block) && hash_eq(&block.hash, &ret->block_hash);
     if (ok)
         *ret_time = block.time;
@@ -164,7 +164,7 @@ bool desk_resolve(struct desk *d)
     OWNED struct rpc_item *items = mem_new(n * sizeof *items);
     for (size_t i = 0; i < n; i++)
         items[i] = ask_flag(d, rows, (int)i);
-    struct rpc_answers r = rpc_wait(d->rpc, items, n);
+    struct rpc_answers r = quorum_wait(d, items, n);
     for (size_t i = 0; i < n; i++)
         judge(d, rows, (int)i, &r.a[i]);
     rpc_answers_done(&r);

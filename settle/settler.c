@@ -55,11 +55,13 @@ static bool turn(struct desk *d)
     }
     if (!d->seen)
         return true;
+    (void)desk_reorg(d);
     if (desk_lease(d)) {
         (void)desk_prove(d);
         (void)desk_submit(d);
     }
     (void)desk_resolve(d);
+    (void)desk_scan(d);
     return true;
 }
 
@@ -99,6 +101,8 @@ bool settler_run(const struct settler_options *o)
     int64_t sweep_at_ms = 0;
     bool ok = true;
     d.rpc = rpc_new(o->fetcher, o->loop, d.net->chain_id, d.net->rpc, d.net->rpc_count, d.net->rpc_timeout_ms);
+    for (size_t i = 0; d.net->quorum > 1 && i < d.net->rpc_count; i++)
+        d.each[i] = rpc_new(o->fetcher, o->loop, d.net->chain_id, &d.net->rpc[i], 1, d.net->rpc_timeout_ms);
     char hex[9];
     bytes_random(&d.instance, sizeof d.instance);
     hex_write_bare(hex, d.instance.b, 4);
@@ -111,6 +115,9 @@ bool settler_run(const struct settler_options *o)
     }
     if (d.owner)
         leave(&d);
+    for (size_t i = 0; i < COUNT(d.each); i++)
+        if (d.each[i])
+            rpc_free(d.each[i]);
     rpc_free(d.rpc);
     return ok;
 }

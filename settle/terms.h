@@ -13,9 +13,12 @@ struct net {
     size_t rpc_count;
     int64_t rpc_timeout_ms;          /* 5,000 */
     unsigned depth;                  /* blocks on top of and with the payment's own before it is paid; at least 1 */
+    unsigned quorum;                 /* endpoints that must agree on what proves a payment: 1 */
     unsigned finality_blocks;        /* 0: the node's `finalized` tag; else that many blocks behind latest */
     int64_t block_time_ms;           /* 2,000: what to expect, for waiting and margins */
     struct address pay_to;
+    struct address *wallets;         /* pay_to, and whatever else a price of this network is paid to */
+    size_t wallet_count;
     struct token *tokens;
     size_t token_count;
     unsigned batch_max;              /* authorizations in one transaction: 100 */

@@ -1,4 +1,4 @@
-/* What the chain looks like now: one batch of reads. */
+/* What the chain looks like now. Between blocks it is one read. */
 #include <string.h>
 
 #include "base/log.h"
@@ -14,55 +14,72 @@ static bool store_seen(struct desk *d)
     arg_int(&a, (int64_t)d->final.number);
     arg_bytes(&a, d->final.hash.b, 32);
     arg_int(&a, (int64_t)d->final.time);
+    arg_amount(&a, d->balance);
     return db_wait(d->db, "network_seen", &a, clock_mono_ms() + DESK_DB_MS, NULL) == DB_OK;
 }
 
-/* With a fixed distance the final block is only known once the head is. */
-static bool final_by_distance(struct desk *d, struct block *ret)
+/* The final block: as the nodes tell it, or at a fixed distance behind the head. */
+static bool read_final(struct desk *d, const struct block *head, struct block *ret)
 {
-    uint64_t number = d->head.number > d->net->finality_blocks ? d->head.number - d->net->finality_blocks : 0;
+    if (d->net->finality_blocks == 0)
+        return quorum_block(d, "finalized", ret);
+    uint64_t number = head->number > d->net->finality_blocks ? head->number - d->net->finality_blocks : 0;
     struct rpc_item item = { "eth_getBlockByNumber", json_pack("[o, b]", rpc_u64(number), 0) };
-    struct rpc_answers r = rpc_wait(d->rpc, &item, 1);
+    struct rpc_answers r = quorum_wait(d, &item, 1);
     bool ok = r.a[0].rc == RPC_OK && block_read(r.a[0].result, ret);
     rpc_answers_done(&r);
     return ok;
 }
 
-bool desk_watch(struct desk *d)
+/* The relayer's balance and next account nonce, the tip to offer, and whether the head of the last look still stands. */
+static bool read_account(struct desk *d, bool *ret_stands)
 {
     struct address_text me = address_lower(&d->relayer->address);
     struct rpc_item items[] = {
-        { "eth_getBlockByNumber", json_pack("[s, b]", "latest", 0) },
-        { "eth_getBlockByNumber", json_pack("[s, b]", "finalized", 0) },
         { "eth_getBalance", json_pack("[s, s]", me.s, "latest") },
         { "eth_getTransactionCount", json_pack("[s, s]", me.s, "latest") },
         { "eth_maxPriorityFeePerGas", json_array() },
+        { "eth_getBlockByNumber", json_pack("[o, b]", rpc_u64(d->head.number), 0) },
     };
     struct rpc_answers r = rpc_wait(d->rpc, items, COUNT(items));
-    struct block head, final = d->final, newer;
     struct amount balance, tip;
+    struct block before;
     uint64_t nonce;
-    bool ok = r.a[0].rc == RPC_OK && block_read(r.a[0].result, &head) && r.a[2].rc == RPC_OK &&
-              rpc_read_amount(r.a[2].result, &balance) && r.a[3].rc == RPC_OK && rpc_read_u64(r.a[3].result, &nonce);
-    if (r.a[1].rc == RPC_OK && block_read(r.a[1].result, &newer))
-        final = newer;
-    if (r.a[4].rc != RPC_OK || !rpc_read_amount(r.a[4].result, &tip) || amount_cmp(tip, d->net->tip_min) < 0)
+    bool ok = r.a[0].rc == RPC_OK && rpc_read_amount(r.a[0].result, &balance) && r.a[1].rc == RPC_OK &&
+              rpc_read_u64(r.a[1].result, &nonce);
+    if (r.a[2].rc != RPC_OK || !rpc_read_amount(r.a[2].result, &tip) || amount_cmp(tip, d->net->tip_min) < 0)
         tip = d->net->tip_min;
+    *ret_stands = r.a[3].rc == RPC_OK && block_read(r.a[3].result, &before) && hash_eq(&before.hash, &d->head.hash);
     rpc_answers_done(&r);
-    if (!ok) {
+    if (ok) {
+        d->balance = balance;
+        d->chain_nonce = nonce;
+        d->tip = tip;
+    }
+    return ok;
+}
+
+bool desk_watch(struct desk *d)
+{
+    struct block head, final;
+    bool stands = true;
+    if (!quorum_block(d, "latest", &head)) {
         d->seen = false;
         return false;
     }
     d->new_head = !d->seen || !hash_eq(&head.hash, &d->head.hash);
-    d->head = head;
-    d->tip = tip;
-    d->balance = balance;
-    d->chain_nonce = nonce;
-    if (d->net->finality_blocks && d->new_head && !final_by_distance(d, &final))
+    if (!d->new_head)
+        return true;
+    if (!read_account(d, &stands) || !read_final(d, &head, &final)) {
+        d->seen = false;
         return false;
+    }
+    /* after a blind time it is not known what left the chain, so all of it is checked again */
+    d->reorg = d->reorg || !d->seen || !stands;
+    d->head = head;
     d->final = final;
     d->seen = true;
-    return !d->new_head || store_seen(d);
+    return store_seen(d);
 }
 
 bool desk_deep(const struct desk *d, uint64_t block)

@@ -100,3 +100,8 @@ ALTER TABLE networks ADD COLUMN gas_balance amount;
 
 ALTER TABLE authorizations ADD COLUMN fruitless smallint NOT NULL DEFAULT 0;
 COMMENT ON COLUMN authorizations.fruitless IS 'how often it was mined without being carried out';
+
+-- What a replacement with a higher fee repeats to the letter.
+ALTER TABLE relay_transactions ADD COLUMN call_to address, ADD COLUMN call_data bytea;
+CREATE INDEX relay_unfinal ON relay_transactions (network, block) WHERE state = 'mined';
+CREATE INDEX proofs_block ON proofs (network, block);

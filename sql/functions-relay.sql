@@ -9,13 +9,15 @@ BEGIN
 END $$;
 
 CREATE FUNCTION network_seen(p_id text, p_head bigint, p_hash bytea, p_time bigint, p_final bigint, p_final_hash bytea,
-    p_final_time bigint) RETURNS void LANGUAGE sql AS $$
-    UPDATE networks SET head = p_head, head_hash = p_hash, head_time = p_time, seen_at = now(),
+    p_final_time bigint, p_gas_balance numeric) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE networks SET head = p_head, head_hash = p_hash, head_time = p_time, seen_at = now(), gas_balance = p_gas_balance,
            final = greatest(final, p_final),
            final_hash = CASE WHEN p_final > final THEN p_final_hash ELSE final_hash END,
            final_time = greatest(final_time, p_final_time)
      WHERE id = p_id;
-$$;
+    UPDATE relay_transactions SET state = 'final' WHERE network = p_id AND state = 'mined' AND block <= p_final;
+END $$;
 
 -- Takes or renews the wallet's lease. chain_nonce: the account's next nonce as the chain has it, counted when taken.
 CREATE FUNCTION relayer_lease(p_network text, p_address bytea, p_owner bytea, p_ttl_s integer, p_chain_nonce bigint,
@@ -59,8 +61,8 @@ $$;
 -- The transaction's bytes, hash and account nonce, and the authorizations in it, before the first byte is broadcast.
 -- verdict: stored; fenced (another settler owns the wallet now); stale (nonce or an authorization moved on). All or nothing.
 CREATE FUNCTION relay_store(p_network text, p_relayer bytea, p_owner bytea, p_epoch bigint, p_account_nonce bigint, p_hash bytea,
-    p_raw bytea, p_gas bigint, p_max_fee numeric, p_max_tip numeric, p_authorizations text, p_by text DEFAULT NULL, OUT verdict text,
-    OUT id bigint)
+    p_raw bytea, p_gas bigint, p_max_fee numeric, p_max_tip numeric, p_call_to bytea, p_call_data bytea, p_authorizations text,
+    p_by text DEFAULT NULL, OUT verdict text, OUT id bigint)
 LANGUAGE plpgsql AS $$
 DECLARE r relayers; ids bigint[]; n integer;
 BEGIN
@@ -81,8 +83,8 @@ BEGIN
         verdict := 'stale';
         RETURN;
     END IF;
-    INSERT INTO relay_transactions (network, relayer, account_nonce, hash, raw, gas, max_fee, max_tip, state)
-    VALUES (p_network, p_relayer, p_account_nonce, p_hash, p_raw, p_gas, p_max_fee, p_max_tip, 'signed')
+    INSERT INTO relay_transactions (network, relayer, account_nonce, hash, raw, gas, max_fee, max_tip, call_to, call_data, state)
+    VALUES (p_network, p_relayer, p_account_nonce, p_hash, p_raw, p_gas, p_max_fee, p_max_tip, p_call_to, p_call_data, 'signed')
     RETURNING relay_transactions.id INTO id;
     INSERT INTO relay_calls SELECT relay_store.id, v FROM unnest(ids) v;
     UPDATE authorizations a SET state = 'sent', sent_at = now(), looks = 0, next_look = now() + interval '2 s'
@@ -99,12 +101,65 @@ CREATE FUNCTION relay_broadcast(p_ids text) RETURNS void LANGUAGE sql AS $$
      WHERE id IN (SELECT v::bigint FROM jsonb_array_elements_text(p_ids::jsonb) v) AND state IN ('signed', 'broadcast');
 $$;
 
--- What is not mined yet, in the order of account nonces. age_s: since it was last broadcast (null: never).
+-- The same account nonce and call at a higher fee, committed before it is sent; the hash before it is kept, and may still be the
+-- one that is mined. verdict: stored, fenced, stale (it was mined or replaced meanwhile).
+CREATE FUNCTION relay_replace(p_id bigint, p_owner bytea, p_epoch bigint, p_hash bytea, p_raw bytea, p_max_fee numeric, p_max_tip numeric,
+    p_by text, OUT verdict text, OUT id bigint) LANGUAGE plpgsql AS $$
+DECLARE t relay_transactions; r relayers;
+BEGIN
+    SELECT * INTO STRICT t FROM relay_transactions x WHERE x.id = p_id;
+    SELECT * INTO r FROM relayers x WHERE x.network = t.network AND x.address = t.relayer FOR UPDATE;
+    SELECT x.id INTO id FROM relay_transactions x WHERE x.network = t.network AND x.hash = p_hash;
+    IF FOUND THEN
+        verdict := 'stored';
+        RETURN;
+    END IF;
+    SELECT * INTO STRICT t FROM relay_transactions x WHERE x.id = p_id FOR UPDATE;
+    IF r.owner IS DISTINCT FROM p_owner OR r.epoch <> p_epoch OR r.until < now() THEN
+        verdict := 'fenced';
+        RETURN;
+    ELSIF t.state NOT IN ('signed', 'broadcast') THEN
+        verdict := 'stale';
+        RETURN;
+    END IF;
+    INSERT INTO relay_transactions (network, relayer, account_nonce, hash, raw, gas, max_fee, max_tip, call_to, call_data, state)
+    VALUES (t.network, t.relayer, t.account_nonce, p_hash, p_raw, t.gas, p_max_fee, p_max_tip, t.call_to, t.call_data, 'signed')
+    RETURNING relay_transactions.id INTO id;
+    INSERT INTO relay_calls SELECT relay_replace.id, c.authorization_id FROM relay_calls c WHERE c.transaction_id = p_id;
+    UPDATE relay_transactions x SET state = 'replaced' WHERE x.id = p_id;
+    PERFORM event_add(a.order_id, p_by::jsonb, 'fee_raised', NULL, NULL, jsonb_build_object('tx', encode(p_hash, 'hex'),
+                      'account_nonce', t.account_nonce, 'instead_of', encode(t.hash, 'hex')))
+       FROM relay_calls c JOIN authorizations a ON a.id = c.authorization_id WHERE c.transaction_id = p_id ORDER BY a.order_id;
+    verdict := 'stored';
+END $$;
+
+-- The account nonce was used, in the final chain, by none of our hashes: they will never be mined. What they carried is due again.
+CREATE FUNCTION relay_drop(p_network text, p_relayer bytea, p_account_nonce bigint, p_by text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE ids bigint[];
+BEGIN
+    UPDATE relay_transactions SET state = 'dropped'
+     WHERE network = p_network AND relayer = p_relayer AND account_nonce = p_account_nonce AND state IN ('signed', 'broadcast', 'replaced');
+    WITH again AS (
+        UPDATE authorizations a SET state = 'due', due_at = now(), claimed_until = '-infinity', looks = 0, next_look = now()
+          FROM relay_calls c JOIN relay_transactions t ON t.id = c.transaction_id
+         WHERE a.id = c.authorization_id AND a.state = 'sent' AND t.network = p_network AND t.relayer = p_relayer
+           AND t.account_nonce = p_account_nonce RETURNING a.id)
+    SELECT array_agg(DISTINCT id) INTO ids FROM again;
+    PERFORM event_add(a.order_id, p_by::jsonb, 'account_nonce_taken', 'money sent', 'money due',
+                      jsonb_build_object('account_nonce', p_account_nonce))
+       FROM authorizations a WHERE a.id = ANY (ids) ORDER BY a.order_id;
+END $$;
+
+-- What is not mined yet, in the order of account nonces, every hash of each. age_s: since it was last broadcast (null: never);
+-- stuck_s: since its nonce's newest hash was made.
 CREATE FUNCTION relay_open(p_network text, p_relayer bytea)
-RETURNS TABLE (id bigint, account_nonce bigint, hash bytea, raw bytea, age_s bigint) LANGUAGE sql STABLE AS $$
-    SELECT t.id, t.account_nonce, t.hash::bytea, t.raw, extract(epoch FROM now() - t.broadcast_at)::bigint
+RETURNS TABLE (id bigint, account_nonce bigint, hash bytea, raw bytea, age_s bigint, stuck_s bigint, newest boolean, gas bigint,
+    max_fee text, max_tip text, call_to bytea, call_data bytea) LANGUAGE sql STABLE AS $$
+    SELECT t.id, t.account_nonce, t.hash::bytea, t.raw, extract(epoch FROM now() - t.broadcast_at)::bigint,
+           extract(epoch FROM now() - t.created_at)::bigint, t.state <> 'replaced', t.gas, t.max_fee::text, t.max_tip::text,
+           t.call_to::bytea, t.call_data
       FROM relay_transactions t
-     WHERE t.network = p_network AND t.relayer = p_relayer AND t.state IN ('signed', 'broadcast')
+     WHERE t.network = p_network AND t.relayer = p_relayer AND t.state IN ('signed', 'broadcast', 'replaced')
      ORDER BY t.account_nonce, t.id;
 $$;
 
@@ -203,4 +258,92 @@ BEGIN
                           jsonb_build_object('why', p_note, 'nonce', encode(a.nonce, 'hex')));
         PERFORM pg_notify('payonce_order', encode(a.order_id, 'hex'));
     END IF;
+END $$;
+
+-- ---- reorganisations ----
+
+-- The blocks above the final one that something of ours stands in.
+CREATE FUNCTION blocks_to_check(p_network text) RETURNS TABLE (block bigint, block_hash bytea) LANGUAGE sql STABLE AS $$
+    SELECT p.block, p.block_hash::bytea FROM proofs p JOIN networks n ON n.id = p.network WHERE p.network = p_network AND p.block > n.final
+    UNION
+    SELECT t.block, t.block_hash::bytea FROM relay_transactions t WHERE t.network = p_network AND t.state = 'mined';
+$$;
+
+-- This block left the chain: its proofs with it. Each authorization returns to what it was, so that what was released is never sent
+-- by us; its transaction is open again; a debt of it is cancelled until the money is there again.
+CREATE FUNCTION block_undone(p_network text, p_block bigint, p_block_hash bytea, p_by text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE ids bigint[];
+BEGIN
+    PERFORM 1 FROM orders o JOIN authorizations a ON a.order_id = o.id JOIN proofs p ON p.authorization_id = a.id
+      WHERE p.network = p_network AND p.block = p_block AND p.block_hash = p_block_hash ORDER BY o.id FOR UPDATE OF o;
+    WITH gone AS (
+        DELETE FROM proofs p WHERE p.network = p_network AND p.block = p_block AND p.block_hash = p_block_hash RETURNING p.*)
+    , kept AS (
+        INSERT INTO undone_proofs (authorization_id, network, tx, log_index, block, block_hash)
+        SELECT authorization_id, network, tx, log_index, block, block_hash FROM gone)
+    , back AS (
+        UPDATE authorizations a SET ended_at = NULL, looks = 0, next_look = now(), claimed_until = '-infinity',
+               state = CASE WHEN g.before = 'held' AND o.work = 'done' THEN 'due'
+                            WHEN g.before = 'held' AND o.work <> 'running' THEN 'released' ELSE g.before END
+          FROM gone g, orders o WHERE a.id = g.authorization_id AND o.id = a.order_id RETURNING a.id)
+    SELECT array_agg(id) INTO ids FROM back;
+    UPDATE debts SET state = 'cancelled' WHERE authorization_id = ANY (ids);
+    DELETE FROM transfers WHERE network = p_network AND block = p_block AND block_hash = p_block_hash;
+    UPDATE relay_transactions SET state = 'broadcast', block = NULL, block_hash = NULL, mined_at = NULL
+     WHERE network = p_network AND state = 'mined' AND block = p_block AND block_hash = p_block_hash;
+    PERFORM event_add(a.order_id, p_by::jsonb, 'proof_undone', 'money settled', 'money ' || a.state,
+                      jsonb_build_object('block', p_block, 'block_hash', encode(p_block_hash, 'hex')))
+       FROM authorizations a WHERE a.id = ANY (ids) ORDER BY a.order_id;
+    PERFORM authorizations_notify(ids);
+END $$;
+
+-- ---- the log scan ----
+
+-- Where the scan of a wallet stands; a new one begins at p_start.
+CREATE FUNCTION scan_cursor(p_network text, p_wallet bytea, p_start bigint, OUT block bigint) LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO scans (network, wallet, block, block_hash) VALUES (p_network, p_wallet, p_start, decode(repeat('00', 32), 'hex'))
+    ON CONFLICT DO NOTHING;
+    SELECT s.block INTO block FROM scans s WHERE s.network = p_network AND s.wallet = p_wallet;
+END $$;
+
+-- Of [{"tx", "log_index"}] those that are booked already.
+CREATE FUNCTION transfers_known(p_network text, p_logs text) RETURNS TABLE (tx bytea, log_index bigint) LANGUAGE sql STABLE AS $$
+    SELECT t.tx::bytea, t.log_index FROM jsonb_array_elements(p_logs::jsonb) v
+      JOIN transfers t ON t.network = p_network AND t.tx = decode(v->>'tx', 'hex') AND t.log_index = (v->>'log_index')::bigint;
+$$;
+
+-- The cursor and what was found, in one commit. Each finding is {"tx", "log_index", "block", "block_hash", "block_time", "asset",
+-- "sender", "receiver", "amount", "nonce"?}. With the nonce of an authorization that we know, and its terms, it is that one's
+-- proof, whoever submitted it; anything else is suspense: no order is known, and a person decides.
+CREATE FUNCTION scan_record(p_network text, p_wallet bytea, p_from bigint, p_to bigint, p_to_hash bytea, p_findings text, p_by text,
+    OUT moved boolean) LANGUAGE plpgsql AS $$
+DECLARE f jsonb := p_findings::jsonb; proofs jsonb; ids bigint[];
+BEGIN
+    UPDATE scans SET block = p_to, block_hash = p_to_hash WHERE network = p_network AND wallet = p_wallet AND block = p_from;
+    moved := FOUND;
+    IF NOT moved THEN
+        RETURN;
+    END IF;
+    SELECT coalesce(jsonb_agg(v || jsonb_build_object('id', a.id)), '[]') INTO proofs
+      FROM jsonb_array_elements(f) v JOIN authorizations a
+        ON a.network = p_network AND a.asset = decode(v->>'asset', 'hex') AND a.payer = decode(v->>'sender', 'hex')
+       AND a.nonce = decode(v->>'nonce', 'hex') AND a.payee = decode(v->>'receiver', 'hex') AND a.amount = (v->>'amount')::numeric
+       AND a.ended_at IS NULL;
+    ids := proofs_add(p_network, proofs, p_by::jsonb);
+    INSERT INTO transfers (network, tx, log_index, asset, sender, receiver, amount, block, block_hash, block_time, nonce, class)
+    SELECT p_network, decode(v->>'tx', 'hex'), (v->>'log_index')::bigint, decode(v->>'asset', 'hex'), decode(v->>'sender', 'hex'),
+           decode(v->>'receiver', 'hex'), (v->>'amount')::numeric, (v->>'block')::bigint, decode(v->>'block_hash', 'hex'),
+           (v->>'block_time')::bigint, decode(v->>'nonce', 'hex'), 'suspense'
+      FROM jsonb_array_elements(f) v ON CONFLICT DO NOTHING;
+    PERFORM authorizations_notify(ids);
+END $$;
+
+-- Every five minutes: whatever is not ended and would not be looked at soon is looked at now. Returns how many.
+CREATE FUNCTION reconcile(p_network text, OUT brought bigint) LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE authorizations SET next_look = now()
+     WHERE network = p_network AND ended_at IS NULL AND state <> 'held' AND next_look > now()
+       AND (state = 'sent' OR dead_after < extract(epoch FROM now()));
+    GET DIAGNOSTICS brought = ROW_COUNT;
 END $$;

@@ -253,7 +253,11 @@ begin:
 end_idle:
     atomic {
         if
+#ifdef LIVE                                      /* fewer ways, for the time that it takes */
+        :: me == 0 -> x = A; before = FIRST_DEADLINE
+#else
         :: x = A; before = FIRST_DEADLINE
+#endif
         :: me == 1 -> before = END;
 #ifndef SIGNATURE
             x = B
@@ -274,7 +278,7 @@ end_idle:
             v = 0;
             goto verify
         :: (v == new || v == resend || v == again || v == takeover) && used[x] != paid -> refuse()
-        :: v != new && st[x] == absent && usable -> v = 0; goto accept     /* not needed, but it must be stored */
+        :: v != new && st[x] == absent && usable -> v = 0; goto taking     /* not needed, but it must be stored */
         :: v != new && v != resend && v != again && v != takeover && !(st[x] == absent && usable) -> say()
         :: else                                  /* spent outside: told so, no 402 */
         fi;
@@ -294,11 +298,11 @@ verify:                                          /* one block of the chain; no o
 #ifdef FAULT_ACCEPT_WITHOUT_LOCK
     atomic { order_decide() }
 #endif
-accept:
+taking:                                          /* accept; a label of that name would mean something to Spin */
     atomic {
         order_accept();
         if
-        :: goto accept                           /* the reply was lost: asked again, with the same attempt */
+        :: goto taking                           /* the reply was lost: asked again, with the same attempt */
         :: skip
         fi;
         attempt[cur] = (attempt[cur] == me + 1 -> 0 : attempt[cur]);
@@ -488,20 +492,18 @@ end_chain:
     do
     :: atomic { pool[0] != 0 && outcome[0] == 0 -> include(0) }
     :: atomic { pool[1] != 0 && outcome[0] != 0 && outcome[1] == 0 -> include(1) }
-    :: pool[0] != 0 && outcome[0] == 0 && head_time < END -> pool[0] = 0   /* forgotten by the nodes; not for ever */
-    :: atomic { used[A] == unused && head_time < shown[A] -> land(A) }     /* a third party submits what it saw */
-    :: atomic { used[B] == unused && head_time < shown[B] -> land(B) }
-    :: used[A] == unused && head_time < END && shown[A] != 0 -> used[A] = gone   /* the payer cancels */
+    :: d_step { pool[0] != 0 && head_time < END -> pool[0] = 0 }                 /* forgotten by the nodes; not for ever */
+    :: d_step { used[A] == unused && head_time < shown[A] -> land(A) }           /* a third party submits what it saw */
+    :: d_step { used[B] == unused && head_time < shown[B] -> land(B) }
+    :: d_step { used[A] == unused && head_time < END && shown[A] != 0 -> used[A] = gone }   /* the payer cancels */
     od
 }
 
 proctype clock() {
 end_clock:
     do
-    :: d_step { final_time < head_time ->
-        final_time++; final_use[A] = (used[A] == gone)
-    }
-    :: final_time == head_time && head_time < END -> head_time++
+    :: d_step { final_time == head_time && head_time < END -> head_time++ }
+    :: d_step { final_time < head_time -> final_time++; final_use[A] = (used[A] == gone) }
     :: final_time == END -> break
     od
 }

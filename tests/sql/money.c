@@ -8,6 +8,16 @@ struct loop *loop;
 struct db *gateway, *settler;
 static int64_t began; /* the database's time at the test's beginning */
 
+/* Over whatever tables there are, so that a new one cannot be forgotten. */
+static const char all_tables[] =
+    "CREATE VIEW t.names AS SELECT c.oid::regclass AS name FROM pg_class c WHERE relnamespace = 'payonce'::regnamespace"
+    "    AND relkind = 'r' AND relname <> 'migrations';"
+    "CREATE FUNCTION t.clear() RETURNS void LANGUAGE plpgsql AS $$BEGIN EXECUTE"
+    " (SELECT 'TRUNCATE ' || string_agg(name::text, ', ') || ' RESTART IDENTITY CASCADE' FROM t.names); END$$;"
+    "CREATE FUNCTION t.rows() RETURNS SETOF text LANGUAGE plpgsql AS $$DECLARE n regclass; BEGIN"
+    " FOR n IN SELECT name FROM t.names ORDER BY name::text LOOP"
+    " RETURN QUERY EXECUTE format('SELECT %L || x::text FROM %s x ORDER BY 1', n || ' ', n); END LOOP; END$$;";
+
 int money_start(void **state)
 {
     char why[400];
@@ -21,6 +31,7 @@ int money_start(void **state)
                 " 'SELECT decode(repeat(lpad(to_hex(n), 2, ''0''), size), ''hex'')';"
                 "CREATE FUNCTION t.auth(n int) RETURNS bigint LANGUAGE sql AS"
                 " 'SELECT id FROM payonce.authorizations WHERE nonce = t.b(n, 32) AND payer = t.b(1, 20)'");
+    sql_run(pg, all_tables);
     loop = loop_new();
     gateway = db_open(loop, scratch.server.conninfo, "payonce_gateway", 2);
     settler = db_open(loop, scratch.server.conninfo, "payonce_settler", 2);
@@ -41,8 +52,7 @@ int money_clear(void **state)
     (void)state;
     sql_run(
         pg,
-        "TRUNCATE networks, instances, orders, answers, authorizations, other_signatures, relayers, relay_transactions,"
-        " relay_calls, proofs RESTART IDENTITY;"
+        "SELECT t.clear();"
         "SELECT network_pin('eip155:1', b(1, 32)), network_pin('eip155:2', b(2, 32));"
         "SELECT instance_beat(b(1, 16), 'gateway', 600), instance_beat(b(2, 16), 'gateway', 600)");
     OWNED char *now = sql_one(pg, "SELECT floor(extract(epoch FROM now()))::bigint");
@@ -63,7 +73,8 @@ struct ask ask(void)
                          .side_effect = "read",
                          .amount = "10000",
                          .valid_in_s = 120,
-                         .need_s = 8 };
+                         .need_s = 8,
+                         .by = BY_GATEWAY };
 }
 
 struct ask with_id(void)
@@ -119,8 +130,7 @@ static void add_quote(struct db_args *d, const struct ask *a)
         arg_null(d);
 }
 
-/* Which byte the 16 of the column repeat; 0: null. */
-static int id_in(const struct db_rows *r, const char *column)
+int id_in(const struct db_rows *r, const char *column)
 {
     uint8_t b[16], same[16];
     if (!row_copy(r, 0, column, b, sizeof b))
@@ -163,7 +173,7 @@ void find_is(const struct ask *a, const char *verdict, int order, bool fresh)
     same_as(before);
 }
 
-static enum db_rc accept(const struct ask *a, struct db_rows **ret)
+enum db_rc accept_rows(const struct ask *a, struct db_rows **ret)
 {
     DB_ARGS d = { 0 };
     args_id(&d, a->attempt, 16);
@@ -193,23 +203,33 @@ static enum db_rc accept(const struct ask *a, struct db_rows **ret)
     args_id(&d, a->signature, 32);
     arg_bool(&d, a->has_code);
     arg_int(&d, a->need_s);
-    arg_bool(&d, true);
+    arg_bool(&d, !a->unverified);
+    arg_text(&d, a->by);
     return call(gateway, "order_accept", &d, ret);
 }
 
 void accept_is(const struct ask *a, const char *verdict, int order, int epoch)
 {
     DB_ROWS *r = NULL;
-    assert_int_equal(accept(a, &r), DB_OK);
+    assert_int_equal(accept_rows(a, &r), DB_OK);
     verdict_is(r, verdict);
     assert_int_equal(id_in(r, "order_id"), order);
-    assert_int_equal(id_in(r, "receipt"), order);
+    /* the receipt and the epoch are told of the order's own, not of one that is only similar */
+    assert_int_equal(id_in(r, "receipt"), epoch ? order : 0);
     assert_int_equal(row_int(r, 0, "epoch"), epoch);
 }
 
 enum db_rc accept_rc(const struct ask *a)
 {
-    return accept(a, NULL);
+    return accept_rows(a, NULL);
+}
+
+void accept_warns(const struct ask *a, int similar)
+{
+    DB_ROWS *r = NULL;
+    assert_int_equal(accept_rows(a, &r), DB_OK);
+    verdict_is(r, "accepted");
+    assert_int_equal(id_in(r, "similar_order"), similar);
 }
 
 void finish_is(int order, int epoch, const char *work, const char *verdict)
@@ -229,6 +249,7 @@ void finish_is(int order, int epoch, const char *work, const char *verdict)
         for (int i = 0; i < 4; i++)
             arg_null(&d);
     }
+    arg_text(&d, BY_GATEWAY);
     assert_int_equal(call(gateway, "order_finish", &d, &r), DB_OK);
     verdict_is(r, verdict);
 }
@@ -255,7 +276,7 @@ void work_is(int order, const char *work)
 
 void ends(int nonce, const char *state)
 {
-    OWNED char *q = str_format("SELECT authorization_end(auth(%d), '%s', 'a note')", nonce, state);
+    OWNED char *q = str_format("SELECT authorization_end(auth(%d), '%s', 'a note', '" BY_SETTLER "')", nonce, state);
     sql_is(pg, q, "t");
     state_is(nonce, state);
 }
@@ -264,7 +285,7 @@ void settles(int nonce, int log_index, int age_s)
 {
     OWNED char *q = str_format(
         "SELECT proofs_record(json_build_object('network', 'eip155:1', 'mined', '[]'::json, 'unpaid', '[]'::json, "
-        "'proofs',"
+        "'by', '" BY_SETTLER "'::json, 'proofs',"
         " json_build_array(json_build_object('id', auth(%d), 'tx', encode(b(5, 32), 'hex'), 'log_index', %d, 'block', "
         "10,"
         " 'block_hash', encode(b(6, 32), 'hex'), 'block_time', floor(extract(epoch FROM now()))::bigint - %d)))::text)",
@@ -277,22 +298,13 @@ void instance_dies(int instance)
 {
     OWNED char *q = str_format("UPDATE instances SET until = now() - interval '1 s' WHERE id = b(%d, 16)", instance);
     sql_run(pg, q);
+    /* nobody is taken for dead by a server that has just started */
+    sql_wait(pg, "SELECT pg_postmaster_start_time() < now() - interval '20 s'", "t");
 }
 
 char *dump(void)
 {
-    static const char *const tables[] = { "networks",           "orders",           "answers",
-                                          "authorizations",     "other_signatures", "relayers",
-                                          "relay_transactions", "relay_calls",      "proofs",
-                                          "instances" };
-    BUF b = { 0 };
-    for (size_t i = 0; i < COUNT(tables); i++) {
-        OWNED char *q =
-            str_format("SELECT coalesce(string_agg(x::text, E'\\n' ORDER BY x::text), '') FROM %s x", tables[i]);
-        OWNED char *rows = sql_one(pg, q);
-        buf_printf(&b, "%s\n%s\n", tables[i], rows);
-    }
-    return MOVE(b.p);
+    return sql_one(pg, "SELECT string_agg(x, E'\\n') FROM t.rows() x");
 }
 
 void same_as(const char *before)

@@ -123,7 +123,7 @@ static void test_many_fresh(void **state)
                                    "'x402', 2, 't', 'read', false,"
                                    " false, 'GET', '/', b(1, 32), '" ID
                                    "', NULL, 'eip155:1', b(7, 20), b(1, 20), b(%d, 32), b(9, 20), 10000,"
-                                   " 0, extract(epoch FROM now())::bigint + 120, b(1, 32), false, 8)",
+                                   " 0, extract(epoch FROM now())::bigint + 120, b(1, 32), false, 8, true)",
                                    i + 10, i + 10, i + 10, i + 10);
         side[i] = sql_open(scratch.server.conninfo);
         sql_run(side[i], "SET search_path = payonce, t");

@@ -25,7 +25,7 @@ static void lease_ends(void)
 static void make_due(int nonce, int valid_in_s)
 {
     struct ask a = ask();
-    a.attempt = a.nonce = nonce;
+    a.attempt = a.nonce = a.request = nonce;
     a.valid_in_s = valid_in_s;
     a.need_s = -1000;
     accept_is(&a, "accepted", nonce, 1);
@@ -53,7 +53,10 @@ static enum db_rc store_as(struct db *db, const struct store *s, struct db_rows 
     arg_int(&a, 100000);
     arg_text(&a, "115792089237316195423570985008687907853269984665640564039457584007913129639935");
     arg_text(&a, "1");
+    args_id(&a, 4, 20);
+    arg_bytes(&a, "call", 4);
     arg_text(&a, ids);
+    arg_text(&a, BY_SETTLER);
     return call(db, "relay_store", &a, ret);
 }
 
@@ -217,7 +220,7 @@ static void test_store_refused(void **state)
     const struct store nobody = { 1, 1, 5, 0x50, "[1]" };
     make_due(1, 120);
     make_due(2, 120);
-    held.attempt = held.nonce = 3;
+    held.attempt = held.nonce = held.request = 3;
     accept_is(&held, "accepted", 3, 1);
     changes_nothing(&nobody, "fenced"); /* no lease was ever taken */
     lease_is(1, 5, "t 1 5");
@@ -456,12 +459,12 @@ static void test_networks(void **state)
     (void)state;
     sql_is(pg, "SELECT concat_ws(' ', replaced, final) FROM network_pin('eip155:1', b(1, 32))", "f 0");
     sql_is(pg, "SELECT concat_ws(' ', replaced, final) FROM network_pin('eip155:1', b(2, 32))", "t 0");
-    sql_run(pg, "SELECT network_seen('eip155:1', 10, b(3, 32), 100, 8, b(4, 32), 80), network_seen('eip155:1', 9, b(5, "
-                "32), 90, 7, b(6, 32), 70)");
+    sql_run(pg, "SELECT network_seen('eip155:1', 10, b(3, 32), 100, 8, b(4, 32), 80, 5), network_seen('eip155:1', 9, b(5, "
+                "32), 90, 7, b(6, 32), 70, 6)");
     sql_is(pg,
-           "SELECT concat_ws(' ', head, head_hash = b(5, 32), final, final_hash = b(4, 32), final_time) FROM networks "
+           "SELECT concat_ws(' ', head, head_hash = b(5, 32), final, final_hash = b(4, 32), final_time, gas_balance) FROM networks "
            "WHERE id = 'eip155:1'",
-           "9 t 8 t 80"); /* what is final does not go back */
+           "9 t 8 t 80 6"); /* what is final does not go back */
     struct ask a = ask();
     accept_is(&a, "accepted", 1, 1);
     sql_is(pg, "SELECT from_block FROM authorizations", "9");

@@ -209,7 +209,7 @@ static void test_dead_write(void **state)
     static const char *const effects[] = { "write", "irreversible" };
     for (int i = 0; i < 2; i++) {
         struct ask a = ask(), b = ask();
-        a.attempt = a.nonce = b.nonce = i + 1;
+        a.attempt = a.nonce = b.nonce = a.request = b.request = i + 1;
         a.side_effect = effects[i];
         a.instance = i + 1;
         b.attempt = 9;
@@ -220,7 +220,7 @@ static void test_dead_write(void **state)
         accept_is(&b, "in_review", i + 1, 1);
         work_is(i + 1, "lost");
         state_is(i + 1, "released");
-        finish_is(i + 1, 1, "done", "late");
+        finish_is(i + 1, 1, "failed", "late");
         state_is(i + 1, "released");
     }
 }
@@ -257,7 +257,7 @@ static void test_sweep(void **state)
     static const char *const effects[] = { "none", "read", "write", "irreversible", "write" };
     for (int i = 0; i < 5; i++) {
         struct ask a = ask();
-        a.attempt = a.nonce = i + 1;
+        a.attempt = a.nonce = a.request = i + 1;
         a.side_effect = effects[i];
         a.instance = i == 4 ? 2 : 1;
         accept_is(&a, "accepted", i + 1, 1);
@@ -272,8 +272,8 @@ static void test_sweep(void **state)
     sql_is(pg, "SELECT string_agg(work, ' ' ORDER BY id) FROM orders", "failed failed lost lost running");
     sql_is(pg, "SELECT string_agg(state, ' ' ORDER BY id) FROM authorizations",
            "released released released released held");
-    finish_is(1, 1, "done", "late");
-    finish_is(3, 1, "done", "late");
+    finish_is(1, 1, "lost", "late");
+    finish_is(3, 1, "failed", "late");
     state_is(3, "released");
 }
 

@@ -1,0 +1,215 @@
+/* The log scan: every Transfer to a wallet of ours, block range by block range, up to the final block. It sees what nobody told us
+ * of: a released authorization that somebody submitted, a payment of a row that a restored database lost, plain transfers. The cursor
+ * and what was found are one commit, so that nothing is booked twice or passed over. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/failpoint.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "settle/desk.h"
+
+enum { SPAN_MAX = 2000, EVERY_MS = 2000, RECONCILE_MS = 300000 };
+
+/* One range of one wallet's logs on its way into the books. */
+struct scan {
+    struct desk *d;
+    const struct address *wallet;
+    const struct token *token;       /* of the receipt that is read now */
+    uint64_t block_time;
+    json_t *findings;
+};
+
+static void set_bare(json_t *o, const char *key, const void *p, size_t n)
+{
+    char hex[65];
+    hex_write_bare(hex, p, n);
+    json_object_set_new(o, key, json_string(hex));
+}
+
+static void found(void *arg, const struct auth_event *e, const struct hash32 *nonce)
+{
+    struct scan *s = arg;
+    json_t *f = json_object();
+    set_bare(f, "tx", e->tx.b, 32);
+    set_bare(f, "block_hash", e->block_hash.b, 32);
+    set_bare(f, "asset", s->token->address.b, 20);
+    set_bare(f, "sender", e->from.b, 20);
+    set_bare(f, "receiver", e->to.b, 20);
+    if (nonce)
+        set_bare(f, "nonce", nonce->b, 32);
+    json_object_set_new(f, "amount", json_string(amount_text(e->value).s));
+    json_object_set_new(f, "log_index", json_integer((json_int_t)e->log_index));
+    json_object_set_new(f, "block", json_integer((json_int_t)e->block));
+    json_object_set_new(f, "block_time", json_integer((json_int_t)s->block_time));
+    json_array_append_new(s->findings, f);
+}
+
+/* ---- the logs of a range, less those that are booked ---- */
+
+static json_t *log_params(const struct scan *s, uint64_t from, uint64_t to)
+{
+    const struct net *n = s->d->net;
+    uint8_t topic[32] = { 0 };
+    json_t *tokens = json_array();
+    memcpy(topic + 12, s->wallet->b, 20);
+    for (size_t i = 0; i < n->token_count; i++)
+        json_array_append_new(tokens, json_string(address_lower(&n->tokens[i].address).s));
+    return json_pack("[{s:o, s:o, s:o, s:[s, n, o]}]", "fromBlock", rpc_u64(from), "toBlock", rpc_u64(to), "address", tokens, "topics",
+                     hash_text(&topic_transfer).s, rpc_hex(topic, 32));
+}
+
+/* The transactions that hold a log which is not booked, once each. NULL: the database did not answer. */
+static json_t *unknown_transactions(struct scan *s, const json_t *logs)
+{
+    JSON *list = json_array();
+    size_t i;
+    json_t *log;
+    json_array_foreach(logs, i, log) {
+        uint64_t index;
+        struct hash32 tx;
+        if (!rpc_read_hash(json_object_get(log, "transactionHash"), &tx) || !rpc_read_u64(json_object_get(log, "logIndex"), &index))
+            return NULL;
+        json_t *o = json_object();
+        set_bare(o, "tx", tx.b, 32);
+        json_object_set_new(o, "log_index", json_integer((json_int_t)index));
+        json_array_append_new(list, o);
+    }
+    OWNED char *text = json_write(list);
+    DB_ARGS a = { 0 };
+    DB_ROWS *known = NULL;
+    arg_text(&a, s->d->net->id);
+    arg_text(&a, text);
+    if (db_wait(s->d->db, "transfers_known", &a, clock_mono_ms() + DESK_DB_MS, &known) != DB_OK)
+        return NULL;
+    JSON *booked = json_object();
+    for (int row = 0; row < db_count(known); row++) {
+        char hex[65];
+        hex_write_bare(hex, row_bytes(known, row, "tx").p, 32);
+        OWNED char *key = str_format("%s %" PRId64, hex, row_int(known, row, "log_index"));
+        json_object_set_new(booked, key, json_true());
+    }
+    json_t *unknown = json_object();
+    json_array_foreach(list, i, log) {
+        const char *tx = json_str(log, "tx");
+        OWNED char *key = str_format("%s %" JSON_INTEGER_FORMAT, tx, json_integer_value(json_object_get(log, "log_index")));
+        if (!json_object_get(booked, key))
+            json_object_set_new(unknown, tx, json_true());
+    }
+    return unknown;
+}
+
+/* ---- what they say ---- */
+
+static bool block_time(struct desk *d, uint64_t number, const struct hash32 *hash, uint64_t *ret)
+{
+    struct rpc_item item = { "eth_getBlockByNumber", json_pack("[o, b]", rpc_u64(number), 0) };
+    struct rpc_answers r = quorum_wait(d, &item, 1);
+    struct block b;
+    bool ok = r.a[0].rc == RPC_OK && block_read(r.a[0].result, &b) && hash_eq(&b.hash, hash);
+    if (ok)
+        *ret = b.time;
+    rpc_answers_done(&r);
+    return ok;
+}
+
+static bool read_transaction(struct scan *s, const char *tx)
+{
+    struct rpc_item item = { "eth_getTransactionReceipt", json_pack("[o]", json_sprintf("0x%s", tx)) };
+    struct rpc_answers r = quorum_wait(s->d, &item, 1);
+    struct receipt receipt = { 0 };
+    bool ok = r.a[0].rc == RPC_OK && receipt_read(r.a[0].result, &receipt) && receipt.found &&
+              block_time(s->d, receipt.block, &receipt.block_hash, &s->block_time);
+    rpc_answers_done(&r);
+    for (size_t i = 0; ok && i < s->d->net->token_count; i++) {
+        s->token = &s->d->net->tokens[i];
+        ok = receipt_each_transfer(&receipt, &s->token->address, s->wallet, found, s);
+    }
+    receipt_done(&receipt);
+    return ok;
+}
+
+static bool record(struct scan *s, uint64_t from, uint64_t to, const struct hash32 *to_hash)
+{
+    OWNED char *text = json_write(s->findings);
+    DB_ARGS a = { 0 };
+    arg_text(&a, s->d->net->id);
+    arg_bytes(&a, s->wallet->b, 20);
+    arg_int(&a, (int64_t)from);
+    arg_int(&a, (int64_t)to);
+    arg_bytes(&a, to_hash->b, 32);
+    arg_text(&a, text);
+    arg_text(&a, s->d->by);
+    FAILPOINT("settler-before-scan");
+    if (json_array_size(s->findings) > 0)
+        log_info("settler.found", "network=%s transfers=%zu up_to=%" PRIu64, s->d->net->id, json_array_size(s->findings), to);
+    return db_wait(s->d->db, "scan_record", &a, clock_mono_ms() + DESK_DB_MS, NULL) == DB_OK;
+}
+
+/* ---- one range ---- */
+
+static bool scan_range(struct scan *s, uint64_t from, uint64_t to)
+{
+    struct desk *d = s->d;
+    struct rpc_item items[] = {
+        { "eth_getLogs", log_params(s, from + 1, to) },
+        { "eth_getBlockByNumber", json_pack("[o, b]", rpc_u64(to), 0) },
+    };
+    struct rpc_answers r = quorum_wait(d, items, COUNT(items));
+    struct block last;
+    bool ok = r.a[0].rc == RPC_OK && json_is_array(r.a[0].result) && r.a[1].rc == RPC_OK && block_read(r.a[1].result, &last);
+    JSON *unknown = ok ? unknown_transactions(s, r.a[0].result) : NULL;
+    rpc_answers_done(&r);
+    const char *tx;
+    json_t *ignored;
+    ok = unknown != NULL;
+    json_object_foreach(unknown, tx, ignored)
+        ok = ok && read_transaction(s, tx);
+    return ok && record(s, from, to, &last.hash);
+}
+
+/* Providers refuse ranges that are too long, each in words of its own: a range that fails is halved, one that works grows again. */
+static bool scan_wallet(struct desk *d, const struct address *wallet)
+{
+    DB_ARGS a = { 0 };
+    DB_ROWS *rows = NULL;
+    arg_text(&a, d->net->id);
+    arg_bytes(&a, wallet->b, 20);
+    arg_int(&a, (int64_t)d->final.number);
+    if (db_wait(d->db, "scan_cursor", &a, clock_mono_ms() + DESK_DB_MS, &rows) != DB_OK)
+        return false;
+    uint64_t from = (uint64_t)row_int(rows, 0, "block"), span = d->scan_span ? d->scan_span : SPAN_MAX;
+    if (from >= d->final.number)
+        return true;
+    uint64_t to = d->final.number - from > span ? from + span : d->final.number;
+    struct scan s = { .d = d, .wallet = wallet, .findings = json_array() };
+    bool ok = scan_range(&s, from, to);
+    json_decref(s.findings);
+    d->scan_span = ok ? (span * 2 < SPAN_MAX ? span * 2 : SPAN_MAX) : span / 2 > 0 ? span / 2 : 1;
+    if (ok && to < d->final.number)
+        d->scan_at_ms = 0;                       /* there is more: at once */
+    return ok;
+}
+
+static void reconcile(struct desk *d)
+{
+    DB_ARGS a = { 0 };
+    arg_text(&a, d->net->id);
+    (void)!db_wait(d->db, "reconcile", &a, clock_mono_ms() + DESK_DB_MS, NULL);
+}
+
+bool desk_scan(struct desk *d)
+{
+    int64_t now = clock_mono_ms();
+    bool ok = true;
+    if (now >= d->reconcile_at_ms) {
+        d->reconcile_at_ms = now + RECONCILE_MS;
+        reconcile(d);
+    }
+    if (!d->owner || now < d->scan_at_ms)
+        return true;
+    d->scan_at_ms = now + EVERY_MS;
+    for (size_t i = 0; i < d->net->wallet_count; i++)
+        ok = scan_wallet(d, &d->net->wallets[i]) && ok;
+    return ok;
+}
