@@ -8,15 +8,14 @@
 #include "base/log.h"
 #include "settle/desk.h"
 
-/* Nodes take a replacement from 10 % on. */
-enum { STUCK_S = 12, STUCK_BLOCKS = 5, RAISE_PERCENT = 25 };
+/* Nodes take a replacement from 10 % on. What the head's base fee has priced out is raised soon; what could be mined has another
+ * trouble (a node that forgot it, no gas money), which a fee does not mend, and is raised only after a long while. */
+enum { PRICED_OUT_S = 12, PRICED_OUT_BLOCKS = 5, LONG_S = 60, RAISE_PERCENT = 25 };
 
 static struct amount raised(struct amount fee)
 {
-    struct amount quarter = AMOUNT_ZERO, more;
-    uint64_t v = amount_u64_cap(fee);
-    quarter = amount_of(v / 100 * RAISE_PERCENT + 1);
-    return amount_add(fee, quarter, &more) ? more : fee;
+    struct amount more;
+    return amount_add(fee, amount_of(amount_u64_cap(fee) / 100 * RAISE_PERCENT + 1), &more) ? more : fee;
 }
 
 static struct amount larger(struct amount a, struct amount b)
@@ -38,6 +37,16 @@ static bool store(struct desk *d, int64_t id, const struct hash32 *hash, const s
     arg_text(&a, d->by);
     FAILPOINT("settler-before-replace");
     return db_wait(d->db, "relay_replace", &a, clock_mono_ms() + DESK_DB_MS, ret) == DB_OK && row_is(*ret, 0, "verdict", "stored");
+}
+
+static bool is_stuck(const struct desk *d, const struct db_rows *open, int i)
+{
+    struct amount needed;
+    int64_t soon_s = PRICED_OUT_BLOCKS * d->net->block_time_ms / 1000;
+    bool priced_out = !amount_add(d->head.base_fee, d->net->tip_min, &needed) ||
+                      amount_cmp(row_amount(open, i, "max_fee"), needed) < 0;
+    soon_s = soon_s < PRICED_OUT_S ? PRICED_OUT_S : soon_s;
+    return row_int(open, i, "stuck_s") >= (priced_out ? soon_s : LONG_S);
 }
 
 /* Committed before it is sent, like the first; what was broadcast is then sent by desk_prove's next round. */
@@ -99,16 +108,14 @@ static bool any_mined(const struct db_rows *open, const struct mined *m, int64_t
 
 void desk_unstick(struct desk *d, const struct db_rows *open, const struct mined *m)
 {
-    int64_t stuck_s = STUCK_BLOCKS * d->net->block_time_ms / 1000, next = (int64_t)d->chain_nonce, given_up = -1;
+    int64_t next = (int64_t)d->chain_nonce, given_up = -1;
     uint64_t final = 0;
     bool asked = false;
-    if (stuck_s < STUCK_S)
-        stuck_s = STUCK_S;
     for (int i = 0; i < db_count(open); i++) {
         int64_t nonce = row_int(open, i, "account_nonce");
         if (any_mined(open, m, nonce) || nonce == given_up)
             continue;
-        if (nonce == next && row_bool(open, i, "newest") && row_int(open, i, "stuck_s") >= stuck_s && d->new_head)
+        if (nonce == next && row_bool(open, i, "newest") && is_stuck(d, open, i) && d->new_head)
             raise_fee(d, open, i);
         if (nonce >= next)
             continue;
