@@ -9,6 +9,8 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 int migrate_main(const struct config *c, int argc, char **argv) MUST_CHECK;
 int database_main(const struct config *c, int argc, char **argv) MUST_CHECK;
 int doctor_main(const struct config *c, int argc, char **argv) MUST_CHECK;
+int explain_main(const struct config *c, int argc, char **argv) MUST_CHECK;
+int review_main(const struct config *c, int argc, char **argv) MUST_CHECK;
 
 /* The same conninfo for another database role, owned. */
 char *conninfo_as(const char *conninfo, const char *role) MUST_CHECK;

@@ -3,7 +3,8 @@
 #include "api/http.h"
 
 const char cors_exposed[] = "PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Payonce-Receipt, Payonce-Charged, "
-                            "Payonce-Order, Retry-After, Link, Age";
+                            "Payonce-Replayed, Payonce-Similar-Order, Payonce-Final, Payonce-Known-By, Payonce-Order, "
+                            "Retry-After, Link, Age";
 
 /* Access-Control-Expose-Headers is a response header, yet stock x402 clients send it as a request header. */
 static const char allowed[] = "PAYMENT-SIGNATURE, X-PAYMENT, SIGN-IN-WITH-X, Content-Type, Idempotency-Key, "

@@ -71,8 +71,12 @@ static struct step decide(struct request *rq)
     case VERDICT_RESEND:
         if (c->reason != REASON_NONE && c->reason != REASON_QUOTE_EXPIRED)
             return gate_challenge(rq, c->reason);
-        if (c->waited && c->verdict == VERDICT_AGAIN)                           /* the copy that ran was told so too; running it again is for a repeat */
+        if (c->waited && c->verdict == VERDICT_AGAIN) /* the copy that ran was told so too; running it again is for a repeat */
             return gate_problem(rq, ERR_WORK_FAILED, NULL);
+        return gate_verify(rq);
+    case VERDICT_TAKEOVER:                       /* until somebody took it over, it may still end as it was begun */
+        if (c->reason != REASON_NONE && c->reason != REASON_QUOTE_EXPIRED)
+            return gate_say(rq);
         return gate_verify(rq);
     case VERDICT_ACCEPTED:
     case VERDICT_RESENT:
@@ -99,13 +103,40 @@ static void have_found(void *arg, enum db_rc rc, const struct order_found *found
     c->verdict = found->verdict;
     c->order = found->order;
     c->known = found->known;
+    metrics_span(c->g->metrics, SPAN_FIND, c->asked_ms);
+    if (rc == DB_OK && !c->waited && !c->has_work)
+        metrics_found(c->g->metrics, found->verdict != VERDICT_NEW);
     request_go(arg, rc == DB_OK ? decide : store_down);
 }
 
 struct step gate_find(struct request *rq)
 {
     struct call *c = gate_call(rq);
+    c->asked_ms = clock_mono_ms();
     orders_find(c->g->db, &c->payment, &c->request, c->need_s, clock_mono_ms() + FIND_MS, have_found, rq);
+    return request_wait(rq);
+}
+
+/* A 402 after a wait for the chain: what was new then may be another copy's order now, and its money on the way. */
+static struct step refuse_or_say(struct request *rq)
+{
+    struct call *c = gate_call(rq);
+    bool free_to = c->verdict == VERDICT_NEW || c->verdict == VERDICT_AGAIN || c->verdict == VERDICT_RESEND;
+    return free_to ? gate_challenge(rq, c->reason) : gate_say(rq);
+}
+
+static void have_found_again(void *arg, enum db_rc rc, const struct order_found *found)
+{
+    struct call *c = gate_call(arg);
+    c->verdict = found->verdict;
+    c->order = found->order;
+    request_go(arg, rc == DB_OK ? refuse_or_say : store_down);
+}
+
+struct step gate_refuse(struct request *rq)
+{
+    struct call *c = gate_call(rq);
+    orders_find(c->g->db, &c->payment, &c->request, c->need_s, clock_mono_ms() + FIND_MS, have_found_again, rq);
     return request_wait(rq);
 }
 
@@ -182,11 +213,14 @@ static struct step priced(struct request *rq, struct gateway *g, const struct to
     size_t n2 = request_header(rq, "PAYMENT-SIGNATURE", &v2), n1 = request_header(rq, "X-PAYMENT", &v1);
     if (n1 + n2 > 1)
         return gate_problem(rq, ERR_PAYMENT_HEADERS, NULL);
-    if (n1 + n2 == 1)
+    if (n1 + n2 == 1) {
+        metrics_presented(g->metrics, rq);
         return read_payment(rq, n2 ? v2 : v1, n2 ? 2 : 1);
-    if (request_header(rq, "Idempotency-Key", &key) > 0 && !payment_id_ok(key))
+    }
+    size_t keys = request_header(rq, "Idempotency-Key", &key);
+    if (keys > 1 || (keys == 1 && !payment_id_ok(key)))
         return gate_problem(rq, ERR_PAYMENT_ID_FORM, NULL);
-    return gate_challenge(rq, REASON_REQUIRED);
+    return keys == 1 ? gate_key(rq, key) : gate_challenge(rq, REASON_REQUIRED);
 }
 
 /* ---- routes ---- */

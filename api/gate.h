@@ -3,6 +3,7 @@
  *   gate.c         route, payment header, who is it                  -> challenge, or look it up
  *   gate_verify.c  our terms, then the chain, then accept            -> refused, or run the work
  *   gate_work.c    the upstream, then finish, then wait for proof    -> the answer
+ *   gate_key.c     no payment, but a payment id                   -> challenge, or the state of its order
  *   gate_reply.c   every reply that is not the answer itself, and the answer of an order that is known */
 #ifndef API_GATE_H
 #define API_GATE_H
@@ -21,6 +22,7 @@ struct call {
     enum reason reason;              /* why it would be refused as a new payment; a known one is found all the same */
     struct seat *seat;
     int need_s;
+    int64_t asked_ms;                /* when the database or the upstream was asked what it is asked now */
     bool verified, has_code;         /* by one block of the chain */
 
     enum verdict verdict;            /* the newest one, for order, once found or accepted */
@@ -30,7 +32,7 @@ struct call {
     bool is_similar;                 /* to a write delivered a little while ago: told, since two equal ones may be meant */
     struct order_id similar;
     int epoch;
-    bool has_work;
+    bool has_work, landed;           /* landed: money came in for work that failed */
     struct work work;
     struct outcome outcome;
     bool told;                       /* the answer is being delivered: note it when the last byte is out */
@@ -41,17 +43,20 @@ struct call *gate_call(struct request *rq);
 char *gate_by(struct request *rq) MUST_CHECK;
 
 phase gate_find;                     /* identity first: what is known of this payment */
+phase gate_refuse;                   /* 402 for call->reason, unless the order has moved on meanwhile */
 phase gate_verify;                   /* new, or free to run again: terms, then the chain */
 phase gate_accept;                   /* durable before act */
 phase gate_work;
 phase gate_wait;                     /* parked until the proof */
 phase gate_replay;                   /* the stored answer of call->order */
+struct step gate_key(struct request *rq, struct slice payment_id) MUST_CHECK; /* a payment id, and no payment */
 
 struct step gate_free(struct request *rq, struct gateway *g, const struct tool *tool) MUST_CHECK; /* a route without a price */
 struct step gate_challenge(struct request *rq, enum reason why) MUST_CHECK;
 struct step gate_say(struct request *rq) MUST_CHECK;                     /* call->verdict, when it only needs saying */
 struct step gate_in_flight(struct request *rq) MUST_CHECK;               /* 409 from call->outcome */
 struct step gate_problem(struct request *rq, enum err e, const char *detail) MUST_CHECK;
+void gate_not_final(struct request *rq, struct reply *r);                /* headers beside "not charged": until when it may land */
 /* The headers of a delivered answer: settlement, receipt, charged, caching. */
 struct reply *gate_answer(struct request *rq, int status, const json_t *headers, bool charged, bool replayed) MUST_CHECK;
 

@@ -90,6 +90,7 @@ struct step gate_in_flight(struct request *rq)
     json_object_set_new(more, "final", json_false());
     json_object_set_new(more, "known_by", json_string(time_iso(terms_known_by(c->seat->net, dead)).s));
     c->g->counts[COUNT_IN_FLIGHT]++;
+    outcome_note(c->g, &c->order, "told_in_flight", gate_by(rq));
     struct reply *r = reply_problem(rq, ERR_PAYMENT_IN_FLIGHT, NULL, more);
     varies(r);
     pending_header(r, c);
@@ -158,10 +159,20 @@ struct step gate_say(struct request *rq)
     case VERDICT_ACCEPTED:
     case VERDICT_RESENT:
     case VERDICT_AGAIN:
+    case VERDICT_TAKEOVER:
     case VERDICT_RESEND:
         return wait_in_flight(rq);
     }
     return gate_problem(rq, ERR_INTERNAL, NULL);
+}
+
+/* Not charged, and the authorization will not be sent; but whoever saw it can submit it until it is proven dead. */
+void gate_not_final(struct request *rq, struct reply *r)
+{
+    struct call *c = gate_call(rq);
+    reply_header(r, "Payonce-Final", "false");
+    reply_header(r, "Payonce-Known-By",
+                 time_iso(terms_known_by(c->seat->net, (int64_t)amount_u64_cap(c->payment.auth.valid_before))).s);
 }
 
 /* ---- the answer ---- */
@@ -181,8 +192,10 @@ struct reply *gate_answer(struct request *rq, int status, const json_t *headers,
     if (c->is_similar)
         reply_header(r, "Payonce-Similar-Order", order_id_text(&c->similar).s);
     reply_header(r, "Payonce-Charged", charged ? "true" : "false");
-    if (!charged && !replayed)
+    if (!charged && !replayed) {
+        gate_not_final(rq, r);
         return r;
+    }
     OWNED char *receipt = str_format("%s/receipts/%s", c->g->config->public_url, receipt_id_text(&c->receipt).s);
     json_t *extra = json_pack("{s:s, s:b}", "receipt", receipt, "replayed", replayed);
     BUF value = { 0 };
@@ -210,6 +223,8 @@ static struct step replay(struct request *rq)
     bool charged = c->verdict == VERDICT_RESENT; /* kept from before, and paid for only now */
     struct reply *r = gate_answer(rq, c->work.status, c->work.headers, charged, !charged);
     c->g->counts[charged ? COUNT_PAID : COUNT_REPLAYED]++;
+    if (!charged)
+        outcome_note(c->g, &c->order, "replayed", gate_by(rq));
     reply_body_take(r, NULL, &c->work.body);
     c->told = true;
     return request_reply(rq, r);

@@ -17,11 +17,6 @@ static struct step store_down(struct request *rq)
     return gate_problem(rq, ERR_STORE_UNAVAILABLE, NULL);
 }
 
-static struct step refuse(struct request *rq)
-{
-    return gate_challenge(rq, gate_call(rq)->reason);
-}
-
 /* ---- a used nonce that we have no row for: what did it do? ---- */
 
 static struct step spent_here(struct request *rq)
@@ -45,7 +40,7 @@ static void have_receipt(void *arg, const struct rpc_answer *a, size_t n)
     else if (e.kind == AUTH_EVENT_TRANSFER && address_eq(&e.to, &c->payment.price.pay_to))
         request_go(arg, spent_here);
     else
-        request_go(arg, refuse);
+        request_go(arg, gate_refuse);
 }
 
 static void have_logs(void *arg, const struct rpc_answer *a, size_t n)
@@ -88,7 +83,7 @@ static void have_facts(void *arg, const struct auth_facts *f)
     if (c->reason == REASON_NONCE_USED)
         find_spent(arg, c, f->block);
     else
-        request_go(arg, c->reason == REASON_NONE ? gate_accept : refuse);
+        request_go(arg, c->reason == REASON_NONE ? gate_accept : gate_refuse);
 }
 
 struct step gate_verify(struct request *rq)
@@ -96,7 +91,7 @@ struct step gate_verify(struct request *rq)
     struct call *c = gate_call(rq);
     c->reason = x402_check(&c->payment, c->terms, clock_wall_s(), c->need_s);
     if (c->reason != REASON_NONE)
-        return refuse(rq);
+        return gate_refuse(rq);
     if (!c->seat->pinned)
         return chain_down(rq);
     checker_start(c->seat->checker, c->payment.price.token, &c->payment.auth, have_facts, rq);
@@ -116,6 +111,7 @@ static struct step accepted(struct request *rq)
         return gate_wait(rq);
     case VERDICT_NEW:
     case VERDICT_AGAIN:
+    case VERDICT_TAKEOVER:
     case VERDICT_RESEND:
         if (!c->verified && c->reason == REASON_NONE) /* the order that needed none has moved on */
             return gate_verify(rq);
@@ -138,6 +134,7 @@ static struct step accepted(struct request *rq)
 static void have_accepted(void *arg, enum db_rc rc, const struct order_accepted *a)
 {
     struct call *c = gate_call(arg);
+    metrics_span(c->g->metrics, SPAN_ACCEPT, c->asked_ms);
     c->verdict = a->verdict;
     c->order = a->order;
     c->receipt = a->receipt;
@@ -162,6 +159,7 @@ struct step gate_accept(struct request *rq)
     int lease_s = (int)(c->tool->timeout_ms / 1000) + 90;
     OWNED char *by = gate_by(rq);
     FAILPOINT("gateway-before-accept");
+    c->asked_ms = clock_mono_ms();
     orders_accept(c->g->db, &c->g->instance, lease_s, &c->payment, c->has_code, c->verified, &call, c->need_s, by, clock_mono_ms() + ACCEPT_MS,
                   have_accepted, rq);
     return request_wait(rq);

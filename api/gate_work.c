@@ -18,6 +18,10 @@ static struct step not_charged(struct request *rq)
 {
     struct call *c = gate_call(rq);
     struct reply *r = NULL;
+    if (c->landed) {
+        c->verdict = VERDICT_WORK_FAILED_PAID;
+        return gate_say(rq);
+    }
     c->g->counts[c->work.end == WORK_LOST ? COUNT_IN_REVIEW : COUNT_NOT_CHARGED]++;
     switch (c->work.end) {
     case WORK_REFUSED:
@@ -44,6 +48,7 @@ static struct step not_charged(struct request *rq)
         return gate_say(rq);
     }
     reply_header(r, "Payonce-Charged", "false");
+    gate_not_final(rq, r);
     return request_reply(rq, r);
 }
 
@@ -52,10 +57,12 @@ static struct step store_down(struct request *rq)
     return gate_problem(rq, ERR_STORE_UNAVAILABLE, NULL);
 }
 
-static void have_finished(void *arg, enum db_rc rc, bool late)
+static void have_finished(void *arg, enum db_rc rc, bool late, bool landed)
 {
     struct call *c = gate_call(arg);
     FAILPOINT("gateway-after-finish");
+    c->landed = landed;
+    metrics_span(c->g->metrics, SPAN_FINISH, c->asked_ms);
     if (rc != DB_OK)
         request_go(arg, store_down);
     else if (late)                               /* somebody took the work over: their outcome is the order's */
@@ -76,6 +83,7 @@ static struct step finish(struct request *rq)
     OWNED char *by = gate_by(rq);
     struct order_answer answer = { c->work.status, headers, { c->work.body.p, c->work.body.n } };
     FAILPOINT("gateway-before-finish");
+    c->asked_ms = clock_mono_ms();
     if (c->work.end != WORK_DONE)
         log_info("gateway.work", "order=%s tool=%s end=%d status=%d why=%s", order_id_text(&c->order).s, c->tool->name, (int)c->work.end,
                  c->work.status, c->work.why ? c->work.why : "");
@@ -88,6 +96,7 @@ static void have_work(void *arg, struct work *w)
 {
     struct call *c = gate_call(arg);
     FAILPOINT("gateway-after-work");
+    metrics_span(c->g->metrics, SPAN_UPSTREAM, c->asked_ms);
     if (c->has_work)                             /* of an epoch that came too late */
         work_done(&c->work);
     c->work = *w;
@@ -106,6 +115,7 @@ struct step gate_work(struct request *rq)
     struct address_text payer = address_checksum(&c->payment.auth.from);
     struct upstream_call call = { c->tool, rq, order.s, payer.s, clock_mono_ms() + ms };
     FAILPOINT("gateway-before-work");
+    c->asked_ms = clock_mono_ms();
     upstream_start(c->g->fetcher, &call, have_work, rq);
     return request_wait(rq);
 }

@@ -177,6 +177,8 @@ static void take_down(struct gateway *g)
     fetcher_free(g->fetcher);
     db_free(g->db);
     outcomes_free(g->outcomes);
+    metrics_free(g->metrics);
+    free(g->admin_token);
     server_free(g->server);
     server_free(g->admin);
     for (size_t i = 0; i < g->config->net_count; i++)
@@ -205,6 +207,10 @@ int gateway_main(const struct config *c)
         (void)fprintf(stderr, "payonce gateway: PAYONCE_QUOTE_KEY_FILE must name a file of mode 0600 with 64 hex digits\n");
         return 2;
     }
+    if (!admin_token_load(&g, why.text, sizeof why.text)) {
+        (void)fprintf(stderr, "payonce gateway: %s\n", why.text);
+        return 2;
+    }
     log_open("gateway", LOG_INFO);
     bytes_random(&g.instance, sizeof g.instance);
     g.loop = loop_new();
@@ -212,6 +218,7 @@ int gateway_main(const struct config *c)
     g.fetcher = fetcher_new(g.loop);
     g.db = db_open(g.loop, conninfo, "payonce_gateway", c->database_connections);
     g.outcomes = outcomes_new(&g);
+    g.metrics = metrics_new(g.db);
     make_terms(&g);
     make_seats(&g);
     wait_for_chains(&g);

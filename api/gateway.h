@@ -3,6 +3,7 @@
 #define API_GATEWAY_H
 
 #include "api/config.h"
+#include "api/metrics.h"
 #include "api/server.h"
 #include "api/upstream.h"
 #include "settle/orders.h"
@@ -20,7 +21,7 @@ struct seat {
 /* How requests ended, for the metrics page. */
 enum outcome_kind {
     COUNT_CHALLENGED, COUNT_PAID, COUNT_REPLAYED, COUNT_IN_FLIGHT, COUNT_CONFLICT, COUNT_REFUSED, COUNT_NOT_CHARGED, COUNT_IN_REVIEW,
-    COUNT_UNAVAILABLE, COUNT_MALFORMED, COUNT_KINDS
+    COUNT_UNAVAILABLE, COUNT_MALFORMED, COUNT_ALREADY_PAID, COUNT_KINDS
 };
 
 struct gateway {
@@ -35,6 +36,8 @@ struct gateway {
     struct terms *terms;             /* one a tool, in its order */
     struct challenge **challenges;   /* likewise; NULL for a free route */
     struct outcomes *outcomes;
+    struct metrics *metrics;
+    char *admin_token;               /* NULL: none is asked for */
     struct timer beat;
     uint64_t counts[COUNT_KINDS];
     bool failed;                     /* a chain was replaced: stop with an error */
@@ -47,7 +50,10 @@ struct step gate_begin(struct request *rq) MUST_CHECK;
 size_t gate_body_limit(const struct request *rq);
 struct step lookup_begin(struct request *rq, struct slice path) MUST_CHECK;
 bool lookup_is_ours(struct slice path);
+struct step guide_begin(struct request *rq) MUST_CHECK;
 struct step admin_begin(struct request *rq) MUST_CHECK;
+/* The operator's token, which an admin address that others can reach must have: PAYONCE_ADMIN_TOKEN_FILE. */
+bool admin_token_load(struct gateway *g, char *why, size_t why_size) MUST_CHECK;
 
 /* ---- what became of an order: reads of many requests shared in one call ---- */
 
@@ -66,5 +72,7 @@ void outcomes_free(struct outcomes *o);
 /* Reads the order (with whoever else asks in this turn), then goes on with `next`; ret is filled before. */
 struct step outcome_read(struct request *rq, const struct order_id *order, struct outcome *ret, phase *next) MUST_CHECK;
 void outcome_delivered(struct gateway *g, const struct order_id *order); /* noted in the database soon */
+/* Into the order's story, soon: what a repeat was told. by: who asked, as gate_by has it; taken. */
+void outcome_note(struct gateway *g, const struct order_id *order, const char *event, char *by);
 
 #endif

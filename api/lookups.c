@@ -4,11 +4,18 @@
 
 #include "api/gateway.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "receipts/receipts.h"
 
-enum { READ_MS = 5000 };
+enum { READ_MS = 5000, REVIEW_S = 60, UNKNOWN_S = 5 };
 
-struct lookup { enum err err; json_t *(*build)(const struct db_rows *, int, const struct receipt_links *); json_t *found; };
+typedef json_t *build_fn(const struct db_rows *rows, int row, const struct receipt_links *l);
+struct lookup {
+    build_fn *build;
+    struct slice payment_id; /* what was asked for; p NULL: an order's or a receipt's id */
+    enum db_rc rc;
+    json_t *found;
+};
 
 static bool starts(struct slice s, const char *prefix)
 {
@@ -18,20 +25,49 @@ static bool starts(struct slice s, const char *prefix)
 
 bool lookup_is_ours(struct slice path)
 {
-    return starts(path, "/orders/") || starts(path, "/receipts/") || slice_is(path, "/healthz");
+    return starts(path, "/orders/") || starts(path, "/receipts/") || starts(path, "/payments/") ||
+           slice_is(path, "/healthz") || slice_is(path, "/guide");
+}
+
+static struct reply *json_reply(int status, const json_t *body)
+{
+    struct reply *r = reply_new(status);
+    const json_t *after = json_object_get(body, "retry_after");
+    reply_json(r, NULL, body);
+    reply_header(r, "Cache-Control", "no-store");
+    if (json_is_integer(after)) {
+        OWNED char *seconds = str_format("%" JSON_INTEGER_FORMAT, json_integer_value(after));
+        reply_header(r, "Retry-After", seconds);
+    }
+    return r;
+}
+
+/* Not there: perhaps not yet, since a payment is stored only after it was checked. */
+static struct reply *not_found(struct slice payment_id)
+{
+    JSON *body = json_pack("{s:o, s:s, s:i}", "payment_id", json_of_slice(payment_id), "status", "not_found",
+                           "retry_after", UNKNOWN_S);
+    return json_reply(404, body);
 }
 
 static struct step say(struct request *rq)
 {
     struct lookup *l = request_memory(rq, sizeof *l);
-    struct reply *r = l->found ? reply_new(200) : reply_problem(rq, l->err, NULL, NULL);
-    if (l->found) {
-        reply_json(r, NULL, l->found);
-        reply_header(r, "Cache-Control", "no-store");
-    }
-    json_decref(l->found);
-    l->found = NULL;
-    return request_reply(rq, r);
+    JSON *found = MOVE(l->found);
+    if (found)
+        return request_reply(rq, json_reply(200, found));
+    if (l->rc != DB_OK)
+        return request_reply(rq, reply_problem(rq, ERR_STORE_UNAVAILABLE, NULL, NULL));
+    return request_reply(rq, l->payment_id.p ? not_found(l->payment_id) : reply_problem(rq, ERR_NOT_FOUND, NULL, NULL));
+}
+
+/* An order found by its payment id: the same, and when to ask again wherever a person is asked. */
+static json_t *payment_json(const struct db_rows *rows, int row, const struct receipt_links *l)
+{
+    json_t *o = order_json(rows, row, l);
+    if (row_is(rows, row, "status", "in_review"))
+        json_object_set_new(o, "retry_after", json_integer(REVIEW_S));
+    return o;
 }
 
 static void have_row(void *arg, enum db_rc rc, const struct db_rows *rows)
@@ -39,7 +75,7 @@ static void have_row(void *arg, enum db_rc rc, const struct db_rows *rows)
     struct lookup *l = request_memory(arg, sizeof *l);
     struct gateway *g = request_app(arg);
     struct receipt_links links = { .public_url = g->config->public_url };
-    l->err = rc == DB_OK ? ERR_NOT_FOUND : ERR_STORE_UNAVAILABLE;
+    l->rc = rc;
     if (rc == DB_OK && db_count(rows) > 0) {
         for (size_t i = 0; i < g->config->net_count; i++)
             if (row_is(rows, 0, "network", g->config->nets[i].id))
@@ -49,16 +85,38 @@ static void have_row(void *arg, enum db_rc rc, const struct db_rows *rows)
     request_go(arg, say);
 }
 
-static struct step look_up(struct request *rq, const char *function, const struct order_id *id,
-                           json_t *(*build)(const struct db_rows *, int, const struct receipt_links *))
+static struct step look_up(struct request *rq, const char *function, struct db_args *args, build_fn *build)
 {
     struct lookup *l = request_memory(rq, sizeof *l);
     struct gateway *g = request_app(rq);
-    DB_ARGS a = { 0 };
     l->build = build;
-    arg_bytes(&a, id->b, 16);
-    db_call(g->db, function, &a, clock_mono_ms() + READ_MS, have_row, rq);
+    db_call(g->db, function, args, clock_mono_ms() + READ_MS, have_row, rq);
     return request_wait(rq);
+}
+
+static struct step by_id(struct request *rq, const char *function, const struct order_id *id, build_fn *build)
+{
+    DB_ARGS a = { 0 };
+    arg_bytes(&a, id->b, sizeof id->b);
+    return look_up(rq, function, &a, build);
+}
+
+static struct step by_payment_id(struct request *rq, struct slice payment_id)
+{
+    struct lookup *l = request_memory(rq, sizeof *l);
+    DB_ARGS a = { 0 };
+    if (!payment_id_ok(payment_id))
+        return request_reply(rq, reply_problem(rq, ERR_PAYMENT_ID_FORM, NULL, NULL));
+    l->payment_id = payment_id;
+    arg_slice(&a, payment_id);
+    return look_up(rq, "order_by_payment_id", &a, payment_json);
+}
+
+static struct step only_get(struct request *rq)
+{
+    struct reply *r = reply_problem(rq, ERR_METHOD_NOT_ALLOWED, NULL, NULL);
+    reply_header(r, "Allow", "GET, HEAD");
+    return request_reply(rq, r);
 }
 
 struct step lookup_begin(struct request *rq, struct slice path)
@@ -66,19 +124,20 @@ struct step lookup_begin(struct request *rq, struct slice path)
     struct order_id id;
     struct slice last = { memrchr(path.p, '/', path.n), 0 };
     last.n = (size_t)(path.p + path.n - ++last.p);
-    if (strcmp(request_method(rq), "GET") != 0 && strcmp(request_method(rq), "HEAD") != 0) {
-        struct reply *r = reply_problem(rq, ERR_METHOD_NOT_ALLOWED, NULL, NULL);
-        reply_header(r, "Allow", "GET, HEAD");
-        return request_reply(rq, r);
-    }
+    if (strcmp(request_method(rq), "GET") != 0 && strcmp(request_method(rq), "HEAD") != 0)
+        return only_get(rq);
     if (slice_is(path, "/healthz")) {
         struct reply *r = reply_new(200);
         reply_body(r, "application/json", SLICE("{\"status\":\"ok\"}"));
         return request_reply(rq, r);
     }
+    if (slice_is(path, "/guide"))
+        return guide_begin(rq);
     if (starts(path, "/orders/") && path.n == 8 + last.n && order_id_read(last, &id))
-        return look_up(rq, "order_by_id", &id, order_json);
+        return by_id(rq, "order_by_id", &id, order_json);
     if (starts(path, "/receipts/") && path.n == 10 + last.n && receipt_id_read(last, &id))
-        return look_up(rq, "order_by_receipt", &id, receipt_json);
+        return by_id(rq, "order_by_receipt", &id, receipt_json);
+    if (starts(path, "/payments/"))
+        return by_payment_id(rq, (struct slice){ path.p + 10, path.n - 10 });
     return request_reply(rq, reply_problem(rq, ERR_NOT_FOUND, NULL, NULL));
 }

@@ -5,7 +5,9 @@
 #include "base/clock.h"
 #include "base/json.h"
 
-enum { READ_MS = 5000, DELIVERED_EVERY_MS = 200 };
+/* A second purchase that follows the first at once must not find it undelivered; what repeats were told can wait. Under
+ * a storm of repeats the rest of a batch is left out. */
+enum { READ_MS = 5000, DELIVERED_AFTER_MS = 20, NOTES_AFTER_MS = 200, NOTES_MAX = 256 };
 
 struct asking {
     struct asking *next;
@@ -13,14 +15,15 @@ struct asking {
     struct order_id order;
     struct outcome *ret;
     phase *then;
+    int64_t asked_ms;
 };
 
 struct outcomes {
     struct gateway *g;
     struct asking *queue;
     struct timer flush;
-    json_t *delivered;
-    struct timer note;
+    json_t *delivered, *notes;
+    struct timer deliver, note;
 };
 
 struct outcomes *outcomes_new(struct gateway *g)
@@ -28,14 +31,17 @@ struct outcomes *outcomes_new(struct gateway *g)
     struct outcomes *o = mem_new(sizeof *o);
     o->g = g;
     o->delivered = json_array();
+    o->notes = json_array();
     return o;
 }
 
 void outcomes_free(struct outcomes *o)
 {
     timer_clear(o->g->loop, &o->flush);
+    timer_clear(o->g->loop, &o->deliver);
     timer_clear(o->g->loop, &o->note);
     json_decref(o->delivered);
+    json_decref(o->notes);
     free(o);
 }
 
@@ -64,6 +70,7 @@ static void have_rows(void *arg, enum db_rc rc, const struct db_rows *rows)
     for (struct asking *a = list; a; a = next) {
         next = a->next;
         memset(a->ret, 0, sizeof *a->ret);
+        metrics_span(((struct gateway *)request_app(a->rq))->metrics, SPAN_STATUS, a->asked_ms);
         for (int i = 0; rc == DB_OK && i < db_count(rows); i++) {
             struct slice id = row_bytes(rows, i, "id");
             if (memcmp(id.p, a->order.b, 16) == 0)
@@ -90,7 +97,9 @@ struct step outcome_read(struct request *rq, const struct order_id *order, struc
 {
     struct outcomes *o = ((struct gateway *)request_app(rq))->outcomes;
     struct asking *a = mem_new(sizeof *a);
-    *a = (struct asking){ .next = o->queue, .rq = rq, .order = *order, .ret = ret, .then = next };
+    *a = (struct asking){
+        .next = o->queue, .rq = rq, .order = *order, .ret = ret, .then = next, .asked_ms = clock_mono_ms()
+    };
     o->queue = a;
     if (!timer_is_set(&o->flush))
         timer_set(o->g->loop, &o->flush, clock_mono_ms(), flush, o);
@@ -99,23 +108,48 @@ struct step outcome_read(struct request *rq, const struct order_id *order, struc
 
 static void noted(void *arg, enum db_rc rc, const struct db_rows *rows)
 {
-    (void)arg, (void)rc, (void)rows;             /* a note that is lost costs nothing but the note */
+    (void)arg, (void)rc, (void)rows; /* a note that is lost costs nothing but the note */
+}
+
+/* Empties the list into one call. */
+static void tell(struct outcomes *o, const char *function, json_t *list)
+{
+    OWNED char *text = json_write(list);
+    DB_ARGS args = { 0 };
+    json_array_clear(list);
+    arg_text(&args, text);
+    db_call(o->g->db, function, &args, clock_mono_ms() + READ_MS, noted, NULL);
+}
+
+static void deliver(void *arg)
+{
+    struct outcomes *o = arg;
+    tell(o, "orders_delivered", o->delivered);
 }
 
 static void note(void *arg)
 {
     struct outcomes *o = arg;
-    OWNED char *text = json_write(o->delivered);
-    DB_ARGS args = { 0 };
-    json_array_clear(o->delivered);
-    arg_text(&args, text);
-    db_call(o->g->db, "orders_delivered", &args, clock_mono_ms() + READ_MS, noted, NULL);
+    tell(o, "events_note", o->notes);
 }
 
 void outcome_delivered(struct gateway *g, const struct order_id *order)
 {
     struct outcomes *o = g->outcomes;
     json_array_append_new(o->delivered, hex_id(order));
+    if (!timer_is_set(&o->deliver))
+        timer_set(g->loop, &o->deliver, clock_mono_ms() + DELIVERED_AFTER_MS, deliver, o);
+}
+
+void outcome_note(struct gateway *g, const struct order_id *order, const char *event, char *by)
+{
+    struct outcomes *o = g->outcomes;
+    OWNED char *text = by;
+    struct json_why why;
+    if (json_array_size(o->notes) >= NOTES_MAX)
+        return;
+    json_t *who = json_read(text, strlen(text), &why);
+    json_array_append_new(o->notes, json_pack("{s:o, s:s, s:o*}", "order", hex_id(order), "event", event, "by", who));
     if (!timer_is_set(&o->note))
-        timer_set(g->loop, &o->note, clock_mono_ms() + DELIVERED_EVERY_MS, note, o);
+        timer_set(g->loop, &o->note, clock_mono_ms() + NOTES_AFTER_MS, note, o);
 }

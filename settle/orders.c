@@ -48,6 +48,7 @@ static const struct { const char *name; enum verdict verdict; } verdicts[] = {
     { "accepted", VERDICT_ACCEPTED },
     { "resent", VERDICT_RESENT },
     { "again", VERDICT_AGAIN },
+    { "takeover", VERDICT_TAKEOVER },
     { "resend", VERDICT_RESEND },
     { "replay", VERDICT_REPLAY },
     { "not_proven", VERDICT_NOT_PROVEN },
@@ -187,7 +188,7 @@ void orders_accept(struct db *db, const struct order_id *instance, int lease_s, 
 static void finished(void *arg, enum db_rc rc, const struct db_rows *rows)
 {
     OWNED struct call *c = arg;
-    c->finished(c->arg, rc, rc == DB_OK && !row_is(rows, 0, "verdict", "ok"));
+    c->finished(c->arg, rc, rc == DB_OK && !row_is(rows, 0, "verdict", "ok"), rc == DB_OK && row_bool(rows, 0, "landed"));
 }
 
 void orders_finish(struct db *db, const struct order_id *order, int epoch, enum work_axis end, const char *note,

@@ -19,7 +19,8 @@ enum verdict {
     VERDICT_NEW,              /* nothing here knows this payment */
     VERDICT_ACCEPTED,         /* stored; this caller runs the work, under `epoch` */
     VERDICT_RESENT,           /* the answer is kept, and this authorization is now to pay it */
-    VERDICT_AGAIN,            /* the work failed or its lease died: accept may take it */
+    VERDICT_AGAIN,            /* the work failed: accept may run it again */
+    VERDICT_TAKEOVER,         /* the work's lease seems dead: accept may run it again, but its first run may still count */
     VERDICT_RESEND,           /* the answer is kept, its payment is proven dead: accept may take this one */
     VERDICT_REPLAY,           /* paid, answer stored */
     VERDICT_NOT_PROVEN,       /* paid, but only the public nonce was shown */
@@ -62,7 +63,8 @@ void orders_accept(struct db *db, const struct order_id *instance, int lease_s, 
 
 enum work_axis { WORK_AXIS_DONE, WORK_AXIS_FAILED, WORK_AXIS_LOST };
 struct order_answer { int status; const char *headers; struct slice body; }; /* headers: JSON [[name, value], ...] */
-typedef void order_finished_fn(void *arg, enum db_rc rc, bool late);
+/* landed: the work failed, and its money came in all the same (somebody else submitted it). */
+typedef void order_finished_fn(void *arg, enum db_rc rc, bool late, bool landed);
 /* answer is NULL unless the work is done. late: another epoch has the lease, nothing was changed. */
 void orders_finish(struct db *db, const struct order_id *order, int epoch, enum work_axis end, const char *note,
                    const struct order_answer *answer, const char *by, int64_t deadline_ms, order_finished_fn *fn, void *arg);

@@ -40,13 +40,14 @@ static struct rpc_item ask_flag(const struct desk *d, const struct db_rows *rows
                                                     rpc_hex(call, sizeof call), rpc_u64(at)) };
 }
 
-static bool end(struct desk *d, int64_t id, const char *state, const char *note)
+static bool end(struct desk *d, int64_t id, const char *state, const char *note, int64_t dead_after)
 {
     DB_ARGS a = { 0 };
     arg_int(&a, id);
     arg_text(&a, state);
     arg_text(&a, note);
     arg_text(&a, d->by);
+    arg_int(&a, dead_after);
     FAILPOINT("settler-before-end");
     bool ok = db_wait(d->db, "authorization_end", &a, clock_mono_ms() + DESK_DB_MS, NULL) == DB_OK;
     log_info("settler.ended", "network=%s authorization=%" PRId64 " state=%s note=%s", d->net->id, id, state, note);
@@ -128,7 +129,7 @@ static void used(struct desk *d, const struct db_rows *rows, int i)
     else if (e.kind == AUTH_EVENT_TRANSFER && row_copy(rows, i, "payee", payee.b, 20) && !address_eq(&e.to, &payee))
         note = str_format("spent elsewhere in %s", hash_text(&e.tx).s);
     if (note) {
-        (void)end(d, id, "void", note);
+        (void)end(d, id, "void", note, row_int(rows, i, "dead_after"));
         return;
     }
     OWNED char *fact = str_format("its nonce is used in %s without the Transfer that it stands for", hash_text(&e.tx).s);
@@ -144,7 +145,7 @@ static void judge(struct desk *d, const struct db_rows *rows, int i, const struc
     if (flag[31])
         used(d, rows, i);
     else if (deadline_passed(d, rows, i))
-        (void)end(d, row_int(rows, i, "id"), "expired", "unused at a final block past its deadline");
+        (void)end(d, row_int(rows, i, "id"), "expired", "unused at a final block past its deadline", row_int(rows, i, "dead_after"));
 }
 
 bool desk_resolve(struct desk *d)

@@ -56,7 +56,7 @@ CREATE TABLE debts (
     amount          amount NOT NULL,
     tx              hash NOT NULL,
     log_index       bigint NOT NULL,
-    state           text NOT NULL DEFAULT 'owed' CHECK (state IN ('owed', 'cancelled')),
+    state           text NOT NULL DEFAULT 'owed' CHECK (state IN ('owed', 'earned', 'cancelled')),
     UNIQUE (network, tx, log_index)
 );
 
@@ -74,6 +74,7 @@ CREATE TABLE reviews (
     order_id        public_id PRIMARY KEY REFERENCES orders,
     opened_at       timestamptz NOT NULL DEFAULT now(),
     fact            text NOT NULL,
+    authorization_id bigint REFERENCES authorizations,
     resolved_at     timestamptz,
     resolution      text CHECK (resolution IN ('done', 'failed')),
     resolved_by     text,

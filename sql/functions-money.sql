@@ -7,8 +7,29 @@ BEGIN
     RETURN sha256(convert_to('payonce debt' || a.network, 'UTF8') || a.asset || a.payer || a.nonce);
 END $$;
 
+-- Locks, in the one order, whatever an order's story may need: orders, all their authorizations, their chains.
+CREATE FUNCTION story_lock(p_ids bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE o bytea[] := ARRAY(SELECT DISTINCT order_id::bytea FROM authorizations WHERE id = ANY (p_ids) ORDER BY 1);
+BEGIN
+    PERFORM 1 FROM orders WHERE id = ANY (o) ORDER BY id FOR NO KEY UPDATE;
+    PERFORM 1 FROM authorizations WHERE order_id = ANY (o) ORDER BY id FOR NO KEY UPDATE;
+    PERFORM pg_advisory_xact_lock(hashtextextended('events:' || encode(x, 'hex'), 0)) FROM unnest(o) x;
+END $$;
+
+CREATE FUNCTION debt_book(a authorizations, p_cause text, p_by jsonb) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE p proofs;
+BEGIN
+    SELECT * INTO STRICT p FROM proofs WHERE authorization_id = a.id;
+    UPDATE transfers SET class = 'debt' WHERE network = a.network AND tx = p.tx AND log_index = p.log_index;
+    INSERT INTO debts (id, order_id, authorization_id, cause, network, asset, payer, amount, tx, log_index)
+    VALUES (debt_id(a), a.order_id, a.id, p_cause, a.network, a.asset, a.payer, a.amount, p.tx, p.log_index)
+    ON CONFLICT (id) DO UPDATE SET state = 'owed', cause = p_cause, tx = excluded.tx, log_index = excluded.log_index;
+    PERFORM event_add(a.order_id, p_by, 'debt_owed', NULL, 'owed', jsonb_build_object('debt', encode(debt_id(a), 'hex'),
+                      'cause', p_cause, 'amount', a.amount::text));
+END $$;
+
 CREATE FUNCTION authorization_landed(p_id bigint, p_by jsonb, p_before text) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE a authorizations; o orders; p proofs; paying text; cause text;
+DECLARE a authorizations; o orders; p proofs; paying text; cause text; freed bytea;
 BEGIN
     SELECT * INTO STRICT a FROM authorizations WHERE id = p_id;
     SELECT * INTO STRICT o FROM orders WHERE id = a.order_id;
@@ -18,8 +39,10 @@ BEGIN
                            authorization_id)
     VALUES (a.network, p.tx, p.log_index, a.asset, a.payer, a.payee, a.amount, p.block, p.block_hash, p.block_time, a.nonce, 'sale', a.id)
     ON CONFLICT (network, tx, log_index) DO UPDATE SET class = 'sale', authorization_id = a.id;
+    DELETE FROM reviews WHERE authorization_id = p_id;
+    SELECT x.nonce INTO freed FROM authorizations x WHERE x.id = o.authorization_id AND x.id <> p_id AND x.state IN ('held', 'due') AND paying <> 'settled';
     PERFORM event_add(o.id, p_by, 'settled', 'money ' || p_before, 'money settled', jsonb_build_object('tx', encode(p.tx, 'hex'),
-                      'block', p.block, 'log_index', p.log_index, 'nonce', encode(a.nonce, 'hex')));
+                      'block', p.block, 'log_index', p.log_index, 'nonce', encode(a.nonce, 'hex'), 'released', encode(freed, 'hex')));
     IF a.id <> o.authorization_id AND paying <> 'settled' THEN
         PERFORM order_paid_by(o.id, a.id);
     ELSIF a.id <> o.authorization_id THEN
@@ -29,12 +52,7 @@ BEGIN
         cause := CASE WHEN p_before = 'released' THEN 'late' ELSE 'work_failed' END;
     END IF;
     IF cause IS NOT NULL THEN
-        UPDATE transfers SET class = 'debt' WHERE network = a.network AND tx = p.tx AND log_index = p.log_index;
-        INSERT INTO debts (id, order_id, authorization_id, cause, network, asset, payer, amount, tx, log_index)
-        VALUES (debt_id(a), o.id, a.id, cause, a.network, a.asset, a.payer, a.amount, p.tx, p.log_index)
-        ON CONFLICT (id) DO UPDATE SET state = 'owed', tx = excluded.tx, log_index = excluded.log_index;
-        PERFORM event_add(o.id, p_by, 'debt_owed', NULL, 'owed', jsonb_build_object('debt', encode(debt_id(a), 'hex'), 'cause', cause,
-                          'amount', a.amount::text));
+        PERFORM debt_book(a, cause, p_by);
     END IF;
 END $$;
 
@@ -44,7 +62,7 @@ DECLARE ids bigint[]; befores text[];
 BEGIN
     -- orders before authorizations, as everywhere
     PERFORM 1 FROM orders o WHERE o.id IN (SELECT a.order_id FROM authorizations a JOIN jsonb_array_elements(p_proofs) v
-                                             ON a.id = (v->>'id')::bigint) ORDER BY o.id FOR UPDATE;
+                                             ON a.id = (v->>'id')::bigint) ORDER BY o.id FOR NO KEY UPDATE;
     PERFORM 1 FROM authorizations a
       WHERE a.id IN (SELECT (v->>'id')::bigint FROM jsonb_array_elements(p_proofs) v) ORDER BY a.id FOR UPDATE;
     WITH made AS (

@@ -38,8 +38,8 @@ DECLARE found orders;
 BEGIN
     SELECT o.* INTO found FROM orders o JOIN authorizations a ON a.id = o.authorization_id
      WHERE o.payer = p_payer AND o.request = p_request AND o.created_at > now() - interval '180 s'
-       AND o.work IN ('running', 'waiting', 'done') AND o.delivered_at IS NULL AND a.state IN ('held', 'due', 'sent', 'settled')
-       AND (o.work = 'done' OR lease_alive(o))
+       AND o.work IN ('running', 'waiting', 'done', 'lost') AND o.delivered_at IS NULL
+       AND (o.work = 'lost' OR a.state IN ('held', 'due', 'sent', 'settled'))
      ORDER BY o.created_at DESC LIMIT 1;
     RETURN found;
 END $$;
@@ -95,7 +95,8 @@ $$;
 
 -- What a presented authorization gets from an order that was found (design: "What a presented payment gets", c).
 -- replay, not_proven, gone, in_flight, in_review, work_failed_paid: nothing is to be done, only said.
--- again: the work may run (once more) on this authorization.  resend: the answer is kept, this authorization may pay it.
+-- again: the work failed and may run once more on this authorization.  takeover: its lease seems dead, so it may too, but until then
+-- its first run may still finish and be paid, so nothing else may be concluded.  resend: the answer is kept, this authorization may pay it.
 -- pay_again: proven dead or too short of time: a new payment is right.
 CREATE FUNCTION order_decide(o orders, p_authorization bigint, p_payment_id text, p_quote bytea, p_valid_before numeric,
     p_need_s integer) RETURNS text LANGUAGE plpgsql STABLE AS $$
@@ -103,13 +104,14 @@ DECLARE
     mine text := (SELECT state FROM authorizations WHERE id = p_authorization);
     money text := (SELECT state FROM authorizations WHERE id = o.authorization_id);
     -- an authorization that we have not seen is not on the chain: its signature proves the wallet as well as an id does
-    secret boolean := coalesce(p_payment_id = o.payment_id, false) OR coalesce(p_quote = o.quote, false) OR p_authorization IS NULL;
+    secret boolean := coalesce(p_payment_id = o.payment_id, false) OR coalesce(p_quote = o.quote, false) OR p_authorization IS NULL OR mine = 'released';
     usable boolean := (mine IS NULL OR mine IN ('released', 'held')) AND
                       p_valid_before >= extract(epoch FROM now()) + p_need_s;
 BEGIN
     IF o.work = 'lost' THEN
-        RETURN CASE WHEN o.idempotent AND usable THEN 'again' ELSE 'in_review' END;
-    ELSIF EXISTS (SELECT 1 FROM reviews r WHERE r.order_id = o.id AND r.resolved_at IS NULL) THEN
+        RETURN CASE WHEN o.idempotent AND usable AND money <> 'settled' THEN 'again' ELSE 'in_review' END;
+    ELSIF EXISTS (SELECT 1 FROM reviews r WHERE r.order_id = o.id AND r.resolved_at IS NULL
+                  AND coalesce(r.authorization_id = o.authorization_id, true)) THEN
         RETURN 'in_review';
     ELSIF money = 'settled' AND o.work = 'done' THEN
         IF NOT EXISTS (SELECT 1 FROM answers WHERE order_id = o.id) THEN
@@ -123,9 +125,11 @@ BEGIN
         RETURN 'not_proven';
     ELSIF 'settled' IN (money, mine) THEN
         RETURN CASE WHEN o.work = 'failed' THEN 'work_failed_paid' ELSE 'in_flight' END;
+    ELSIF o.work = 'done' AND NOT EXISTS (SELECT 1 FROM answers WHERE order_id = o.id) THEN
+        RETURN 'gone';                           -- a person found it done: it is not charged, and not run again
     ELSIF o.work = 'running' AND NOT lease_alive(o) THEN
         RETURN CASE WHEN o.side_effect NOT IN ('none', 'read') AND NOT o.idempotent THEN 'in_review'
-                    WHEN usable THEN 'again' ELSE 'in_flight' END;
+                    WHEN usable THEN 'takeover' ELSE 'in_flight' END;
     ELSIF o.work = 'failed' THEN
         RETURN CASE WHEN usable THEN 'again' ELSE 'pay_again' END;
     ELSIF o.work = 'done' AND money IN ('expired', 'void') THEN
@@ -184,8 +188,11 @@ BEGIN
     END IF;
     INSERT INTO other_signatures VALUES (a.id, p_payee, p_amount, p_valid_after, p_valid_before, p_signature)
     ON CONFLICT DO NOTHING;
-    UPDATE authorizations SET dead_after = greatest(dead_after, p_valid_before)
-     WHERE id = a.id AND dead_after < p_valid_before AND ended_at IS NULL;
+    UPDATE authorizations SET dead_after = p_valid_before WHERE id = a.id AND dead_after < p_valid_before AND ended_at IS NULL;
+    -- proven dead by its deadlines, and now there is a later one: it can land again
+    UPDATE authorizations SET dead_after = p_valid_before, state = 'released', ended_at = NULL, looks = 0,
+           next_look = to_timestamp(p_valid_before)
+     WHERE id = a.id AND dead_after < p_valid_before AND state = 'expired';
 END $$;
 
 -- A released row is to be sent after all, on the terms that were presented and judged now; what it held before is kept.
@@ -228,7 +235,7 @@ BEGIN
     PERFORM lock_identities(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce);
     m := order_match(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce, p_request);
     verdict := m.verdict;
-    SELECT * INTO o FROM orders x WHERE x.id = m.order_id FOR UPDATE;
+    SELECT * INTO o FROM orders x WHERE x.id = m.order_id FOR NO KEY UPDATE;
     SELECT * INTO a FROM authorizations x WHERE x.id = m.authorization_id FOR UPDATE;
     IF a.id IS NOT NULL THEN
         PERFORM signature_keep(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature);
@@ -271,14 +278,15 @@ BEGIN
         RETURN;
     END IF;
     verdict := order_decide(o, a.id, p_payment_id, p_quote, p_valid_before, p_need_s);
-    IF verdict = 'in_review' AND o.work = 'running' THEN
+    IF verdict = 'in_review' AND o.work = 'running' AND o.side_effect NOT IN ('none', 'read') AND NOT o.idempotent
+       AND NOT lease_alive(o) THEN
         PERFORM order_work_end(o.id, 'lost', 'the instance that ran it ended', by_whom);
     END IF;
     was := 'work ' || o.work || ', money ' || (SELECT x.state FROM authorizations x WHERE x.id = o.authorization_id);
 
-    IF verdict IN ('again', 'resend') AND NOT p_verified THEN
+    IF verdict IN ('again', 'takeover', 'resend') AND NOT p_verified THEN
         RETURN;
-    ELSIF verdict IN ('again', 'resend') THEN
+    ELSIF verdict IN ('again', 'takeover', 'resend') THEN
         IF a.id IS NULL THEN
             paying := authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
                                           p_valid_before, p_signature, p_has_code, 'held', p_attempt);
@@ -287,7 +295,7 @@ BEGIN
             PERFORM authorization_rearm(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature, p_has_code, p_attempt);
         END IF;
         PERFORM order_paid_by(o.id, paying);
-        IF verdict = 'again' THEN
+        IF verdict <> 'resend' THEN
             UPDATE orders SET work = 'running', work_epoch = work_epoch + 1, work_by = p_instance,
                    work_until = now() + make_interval(secs => p_lease_s), work_began_at = now(), work_ended_at = NULL,
                    work_note = NULL
@@ -317,17 +325,22 @@ END $$;
 
 -- The work's end when there is no answer to keep: its authorization is not sent. A lost write is a person's to decide.
 CREATE FUNCTION order_work_end(p_order bytea, p_work text, p_note text, p_by jsonb) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE was text := (SELECT work FROM orders WHERE id = p_order);
+DECLARE was text := (SELECT work FROM orders WHERE id = p_order); paying authorizations;
 BEGIN
     UPDATE orders SET work = p_work, work_ended_at = now(), work_note = p_note WHERE id = p_order;
     UPDATE authorizations a SET state = 'released' FROM orders o
      WHERE o.id = p_order AND a.id = o.authorization_id AND a.state = 'held';
+    SELECT x.* INTO paying FROM orders o JOIN authorizations x ON x.id = o.authorization_id WHERE o.id = p_order;
     IF p_work = 'lost' THEN
         INSERT INTO reviews (order_id, fact) VALUES (p_order, coalesce(p_note, 'its outcome is unknown'))
-        ON CONFLICT (order_id) DO UPDATE SET fact = excluded.fact, opened_at = now(), resolved_at = NULL, resolution = NULL;
+        ON CONFLICT (order_id) DO UPDATE SET fact = excluded.fact, opened_at = now(), resolved_at = NULL, resolution = NULL,
+            authorization_id = NULL, resolved_by = NULL, note = NULL, external_id = NULL;
     END IF;
-    PERFORM event_add(p_order, p_by, 'work_' || p_work, 'work ' || was, 'work ' || p_work || ', money released',
+    PERFORM event_add(p_order, p_by, 'work_' || p_work, 'work ' || was, 'work ' || p_work || ', money ' || paying.state,
                       jsonb_build_object('why', p_note));
+    IF p_work = 'failed' AND paying.state = 'settled' THEN
+        PERFORM debt_book(paying, 'work_failed', p_by);
+    END IF;
     PERFORM pg_notify('payonce_order', encode(p_order, 'hex'));
 END $$;
 
@@ -339,20 +352,22 @@ BEGIN
 END $$;
 
 -- The work's end. done: the answer is kept and the authorization is due, in one commit. failed, lost: it is released.
+-- landed: its money came in all the same (somebody else submitted it), so it is owed back.
 -- verdict: ok, or late (another epoch has the lease, or the work ended otherwise; nothing changed). An answer that comes after the
 -- lease was taken for dead, but before anybody ran the work again, is the work's outcome after all.
 CREATE FUNCTION order_finish(p_order bytea, p_epoch integer, p_work text, p_note text, p_status integer, p_headers text,
-    p_body bytea, p_digest bytea, p_by text DEFAULT NULL, OUT verdict text) LANGUAGE plpgsql AS $$
+    p_body bytea, p_digest bytea, p_by text DEFAULT NULL, OUT verdict text, OUT landed boolean) LANGUAGE plpgsql AS $$
 DECLARE o orders; money text;
 BEGIN
-    SELECT * INTO STRICT o FROM orders WHERE id = p_order FOR UPDATE;
-    IF o.work_epoch <> p_epoch OR NOT (o.work = 'running' OR (p_work = 'done' AND o.work IN ('lost', 'failed'))) THEN
+    SELECT * INTO STRICT o FROM orders WHERE id = p_order FOR NO KEY UPDATE;
+    IF o.work_epoch <> p_epoch OR NOT (o.work = 'running' OR (p_work = 'done' AND o.work = 'lost')) THEN
         verdict := CASE WHEN o.work_epoch = p_epoch AND o.work = p_work THEN 'ok' ELSE 'late' END;
         RETURN;
     END IF;
     verdict := 'ok';
     IF p_work <> 'done' THEN
         PERFORM order_work_end(p_order, p_work, p_note, p_by::jsonb);
+        landed := (SELECT state = 'settled' FROM authorizations WHERE id = o.authorization_id);
         RETURN;
     END IF;
     INSERT INTO answers (order_id, status, headers, body, digest) VALUES (p_order, p_status, p_headers, p_body, p_digest);
@@ -360,6 +375,7 @@ BEGIN
     UPDATE authorizations SET state = 'due', due_at = now() WHERE id = o.authorization_id AND state IN ('held', 'released')
     RETURNING state INTO money;
     PERFORM review_close(p_order, 'done', p_by::jsonb->>'actor', 'its answer came late', NULL);
+    PERFORM debt_earned(o, p_by::jsonb);
     PERFORM event_add(p_order, p_by::jsonb, 'work_done', 'work ' || o.work, 'work done, money ' || coalesce(money, 'as it was'),
                       jsonb_build_object('status', p_status, 'digest', encode(p_digest, 'hex')));
 END $$;
@@ -376,7 +392,7 @@ DECLARE o orders;
 BEGIN
     swept := 0;
     FOR o IN SELECT * FROM orders x WHERE x.work = 'running' AND NOT lease_alive(x)
-             ORDER BY x.work_until LIMIT p_limit FOR UPDATE SKIP LOCKED
+             ORDER BY x.work_until LIMIT p_limit FOR NO KEY UPDATE SKIP LOCKED
     LOOP
         PERFORM order_work_end(o.id, CASE WHEN o.side_effect IN ('none', 'read') THEN 'failed' ELSE 'lost' END,
                                'the instance that ran it ended', p_by::jsonb);

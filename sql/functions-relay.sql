@@ -140,12 +140,12 @@ BEGIN
     UPDATE relay_transactions SET state = 'dropped'
      WHERE network = p_network AND relayer = p_relayer AND account_nonce = p_account_nonce AND state IN ('signed', 'broadcast', 'replaced');
     WITH again AS (
-        UPDATE authorizations a SET state = 'due', due_at = now(), claimed_until = '-infinity', looks = 0, next_look = now()
+        UPDATE authorizations a SET state = still_wanted(a), due_at = now(), claimed_until = '-infinity', looks = 0, next_look = now()
           FROM relay_calls c JOIN relay_transactions t ON t.id = c.transaction_id
          WHERE a.id = c.authorization_id AND a.state = 'sent' AND t.network = p_network AND t.relayer = p_relayer
            AND t.account_nonce = p_account_nonce RETURNING a.id)
     SELECT array_agg(DISTINCT id) INTO ids FROM again;
-    PERFORM event_add(a.order_id, p_by::jsonb, 'account_nonce_taken', 'money sent', 'money due',
+    PERFORM event_add(a.order_id, p_by::jsonb, 'account_nonce_taken', 'money sent', 'money ' || a.state,
                       jsonb_build_object('account_nonce', p_account_nonce))
        FROM authorizations a WHERE a.id = ANY (ids) ORDER BY a.order_id;
 END $$;
@@ -172,20 +172,28 @@ LANGUAGE sql STABLE AS $$
      WHERE c.transaction_id = ANY (ARRAY(SELECT v::bigint FROM jsonb_array_elements_text(p_ids::jsonb) v)) AND a.ended_at IS NULL;
 $$;
 
+-- Due again only while it is the one that is to pay its order: another may have paid it meanwhile.
+CREATE FUNCTION still_wanted(a authorizations) RETURNS text LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN CASE WHEN EXISTS (SELECT 1 FROM orders o WHERE o.id = a.order_id AND o.authorization_id = a.id) THEN 'due' ELSE 'released' END;
+END $$;
+
 -- What a mined transaction proves, in one commit: its proofs, the authorizations it left unpaid (due again, alone), its own end.
 -- p: {"network", "mined": [{"id", "block", "block_hash"}], "proofs": [{"id", "tx", "log_index", "block", "block_hash",
 -- "block_time"}], "unpaid": [id], "by"}. Wakes the requests that wait for these orders. Returns how many proofs were new.
 CREATE FUNCTION proofs_record(p_text text, OUT recorded integer) LANGUAGE plpgsql AS $$
 DECLARE p jsonb := p_text::jsonb; ids bigint[]; unpaid bigint[];
 BEGIN
+    PERFORM story_lock(ARRAY(SELECT (v->>'id')::bigint FROM jsonb_array_elements(p->'proofs') v
+                             UNION SELECT v::bigint FROM jsonb_array_elements_text(p->'unpaid') v));
     ids := proofs_add(p->>'network', p->'proofs', p->'by');
     recorded := coalesce(cardinality(ids), 0);
     WITH again AS (
-        UPDATE authorizations SET state = 'due', alone = true, due_at = now(), fruitless = fruitless + 1, looks = 0, next_look = now(),
-               claimed_until = now() + make_interval(secs => 3 * fruitless)
+        UPDATE authorizations a SET state = still_wanted(a), alone = true, due_at = now(), fruitless = fruitless + 1, looks = 0,
+               next_look = now(), claimed_until = now() + make_interval(secs => 3 * fruitless)
          WHERE id IN (SELECT v::bigint FROM jsonb_array_elements_text(p->'unpaid') v) AND state = 'sent' RETURNING id)
     SELECT array_agg(id) INTO unpaid FROM again;
-    PERFORM event_add(a.order_id, p->'by', 'not_carried_out', 'money sent', 'money due', jsonb_build_object('mined', true))
+    PERFORM event_add(a.order_id, p->'by', 'not_carried_out', 'money sent', 'money ' || a.state, jsonb_build_object('mined', true))
        FROM authorizations a WHERE a.id = ANY (unpaid) ORDER BY a.order_id;
     UPDATE relay_transactions t SET state = 'mined', mined_at = now(), block = (v->>'block')::bigint,
            block_hash = decode(v->>'block_hash', 'hex')
@@ -238,7 +246,10 @@ CREATE FUNCTION authorization_puzzles(p_id bigint, p_fact text, p_by text DEFAUL
 DECLARE a authorizations; opened boolean;
 BEGIN
     SELECT * INTO STRICT a FROM authorizations WHERE id = p_id;
-    INSERT INTO reviews (order_id, fact) VALUES (a.order_id, p_fact) ON CONFLICT (order_id) DO NOTHING;
+    INSERT INTO reviews AS r (order_id, fact, authorization_id) VALUES (a.order_id, p_fact, p_id)
+    ON CONFLICT (order_id) DO UPDATE SET fact = excluded.fact, authorization_id = p_id, opened_at = now(), resolved_at = NULL,
+        resolution = NULL, resolved_by = NULL, note = NULL, external_id = NULL
+     WHERE r.resolved_at IS NOT NULL AND r.authorization_id IS NULL;
     IF FOUND THEN
         PERFORM event_add(a.order_id, p_by::jsonb, 'review_opened', NULL, 'in_review', jsonb_build_object('why', p_fact,
                           'nonce', encode(a.nonce, 'hex')));
@@ -246,14 +257,16 @@ BEGIN
     END IF;
 END $$;
 
--- Proven dead: expired (unused at a final block past its deadline) or void (a final log says so).
-CREATE FUNCTION authorization_end(p_id bigint, p_state text, p_note text, p_by text DEFAULT NULL, OUT ended boolean) LANGUAGE plpgsql AS $$
+-- Proven dead: expired (unused at a final block past p_dead_after, which must still be its last deadline) or void (a final log says so).
+CREATE FUNCTION authorization_end(p_id bigint, p_state text, p_note text, p_by text DEFAULT NULL, p_dead_after bigint DEFAULT NULL,
+    OUT ended boolean) LANGUAGE plpgsql AS $$
 DECLARE a authorizations;
 BEGIN
     SELECT * INTO a FROM authorizations WHERE id = p_id FOR UPDATE;
-    ended := a.ended_at IS NULL AND p_state IN ('expired', 'void');
+    ended := FOUND AND a.ended_at IS NULL AND (p_state = 'void' OR (p_state = 'expired' AND a.dead_after <= coalesce(p_dead_after, a.dead_after)));
     IF ended THEN
         UPDATE authorizations SET state = p_state, ended_at = now(), end_note = p_note WHERE id = p_id;
+        DELETE FROM reviews WHERE authorization_id = p_id;
         PERFORM event_add(a.order_id, p_by::jsonb, p_state, 'money ' || a.state, 'money ' || p_state,
                           jsonb_build_object('why', p_note, 'nonce', encode(a.nonce, 'hex')));
         PERFORM pg_notify('payonce_order', encode(a.order_id, 'hex'));
@@ -275,7 +288,7 @@ CREATE FUNCTION block_undone(p_network text, p_block bigint, p_block_hash bytea,
 DECLARE ids bigint[];
 BEGIN
     PERFORM 1 FROM orders o JOIN authorizations a ON a.order_id = o.id JOIN proofs p ON p.authorization_id = a.id
-      WHERE p.network = p_network AND p.block = p_block AND p.block_hash = p_block_hash ORDER BY o.id FOR UPDATE OF o;
+      WHERE p.network = p_network AND p.block = p_block AND p.block_hash = p_block_hash ORDER BY o.id FOR NO KEY UPDATE OF o;
     WITH gone AS (
         DELETE FROM proofs p WHERE p.network = p_network AND p.block = p_block AND p.block_hash = p_block_hash RETURNING p.*)
     , kept AS (
@@ -288,6 +301,9 @@ BEGIN
           FROM gone g, orders o WHERE a.id = g.authorization_id AND o.id = a.order_id RETURNING a.id)
     SELECT array_agg(id) INTO ids FROM back;
     UPDATE debts SET state = 'cancelled' WHERE authorization_id = ANY (ids);
+    PERFORM order_paid_by(o.id, y.id) FROM orders o JOIN authorizations x ON x.id = o.authorization_id
+       JOIN authorizations y ON y.order_id = o.id AND y.state IN ('sent', 'settled')
+      WHERE x.id = ANY (ids) AND x.state = 'released';
     DELETE FROM transfers WHERE network = p_network AND block = p_block AND block_hash = p_block_hash;
     UPDATE relay_transactions SET state = 'broadcast', block = NULL, block_hash = NULL, mined_at = NULL
      WHERE network = p_network AND state = 'mined' AND block = p_block AND block_hash = p_block_hash;

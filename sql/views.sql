@@ -7,7 +7,8 @@ SELECT o.id, o.receipt, o.created_at, o.rail, o.wire_version, o.tool, o.side_eff
        (SELECT t.hash FROM relay_calls c JOIN relay_transactions t ON t.id = c.transaction_id
          WHERE c.authorization_id = a.id ORDER BY t.id DESC LIMIT 1) AS last_hash,
        w.status AS answer_status, w.digest AS answer_digest, octet_length(w.body) AS answer_size,
-       CASE WHEN o.work = 'lost' OR EXISTS (SELECT 1 FROM reviews r WHERE r.order_id = o.id AND r.resolved_at IS NULL) THEN 'in_review'
+       CASE WHEN o.work = 'lost' OR EXISTS (SELECT 1 FROM reviews r WHERE r.order_id = o.id AND r.resolved_at IS NULL
+                                               AND coalesce(r.authorization_id = a.id, true)) THEN 'in_review'
             WHEN a.state = 'settled' AND o.work = 'failed' THEN 'refund_due'
             WHEN a.state = 'settled' AND o.work IN ('done', 'none') THEN 'paid'
             WHEN o.work IN ('waiting', 'running') THEN 'processing'

@@ -131,6 +131,10 @@ async function mesonTests(name, args) {
 
 const sanitizers = { UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1', ASAN_OPTIONS: 'detect_leaks=1' };
 const against = (program) => ({ env: { PAYONCE_PROGRAM: join(program, 'payonce') } });
+const long = process.argv.includes('--long');
+const drilled = ({ env }) => ({
+    env: { ...env, ...sanitizers, ...(long && { PAYONCE_DRILLS: 'long' }) }, minutes: long ? 240 : 15,
+});
 const isClient = (name) => name === 'clients.test.mjs';
 const isBadInput = (name) => name.startsWith('bad-input');
 
@@ -161,6 +165,10 @@ const suites = {
         what: 'migrations, money functions and their constraints, on a cluster of their own',
         run: () => withSanitizers(() => mesonTests('sql', ['--suite', 'sql'])),
     },
+    model: {
+        what: 'a Spin model of one order: every interleaving, and planted faults',
+        run: () => nodeTests('model', files('model')),
+    },
     scenarios: {
         what: 'whole installations: payments, crashes, concurrency, books',
         run: () => withSanitizers(() =>
@@ -169,6 +177,10 @@ const suites = {
     clients: {
         what: 'the official x402 clients, v1 and v2, buy each tool',
         run: () => withSanitizers(() => nodeTests('clients', files('scenarios', isClient), against(asan))),
+    },
+    drills: {
+        what: 'lost replies, kill -9, lying RPC, hostile payers: at random, seeds printed (--long: the long run)',
+        run: () => withSanitizers(() => nodeTests('drills', files('drills'), drilled(against(asan)))),
     },
     'bad-input': {
         what: 'what the gateway must refuse, and in which words',
@@ -211,4 +223,4 @@ async function main(names) {
     return failed > 0 ? 1 : 0;
 }
 
-process.exit(await main(process.argv.slice(2)));
+process.exit(await main(process.argv.slice(2).filter((word) => word !== '--long')));

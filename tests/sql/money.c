@@ -50,11 +50,9 @@ int money_stop(void **state)
 int money_clear(void **state)
 {
     (void)state;
-    sql_run(
-        pg,
-        "SELECT t.clear();"
-        "SELECT network_pin('eip155:1', b(1, 32)), network_pin('eip155:2', b(2, 32));"
-        "SELECT instance_beat(b(1, 16), 'gateway', 600), instance_beat(b(2, 16), 'gateway', 600)");
+    sql_run(pg, "SELECT t.clear();"
+                "SELECT network_pin('eip155:1', b(1, 32)), network_pin('eip155:2', b(2, 32));"
+                "SELECT instance_beat(b(1, 16), 'gateway', 600), instance_beat(b(2, 16), 'gateway', 600)");
     OWNED char *now = sql_one(pg, "SELECT floor(extract(epoch FROM now()))::bigint");
     began = atoll(now);
     return 0;

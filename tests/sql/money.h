@@ -44,7 +44,7 @@ void current_is(int nonce);                  /* pays the only order now */
 void work_is(int order, const char *work);
 void ends(int nonce, const char *state);           /* authorization_end, which must take it */
 void settles(int nonce, int log_index, int age_s); /* proofs_record: a block age_s old */
-void instance_dies(int instance); /* and is known to be dead */
+void instance_dies(int instance);                  /* and is known to be dead */
 
 char *dump(void) MUST_CHECK;      /* every row of every table, as text */
 void same_as(const char *before); /* nothing was changed since */

@@ -399,7 +399,8 @@ static void test_listen(void **state)
     sql_run(side, "NOTIFY proofs");
     turn_until(&h.told, 2);
     assert_string_equal(h.last, "proofs:");
-    sql_run(side, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'payonce'");
+    /* waits until it is gone: else it may still hear what comes next */
+    sql_run(side, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'payonce'");
     sql_run(side, "NOTIFY orders, 'missed'");
     turn_until(&h.made, 2);
     assert_int_equal(h.told, 2);

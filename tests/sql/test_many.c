@@ -45,8 +45,9 @@ static void on_found(void *arg, enum db_rc rc, const struct order_found *f)
     many.ended++;
 }
 
-static void on_finished(void *arg, enum db_rc rc, bool late)
+static void on_finished(void *arg, enum db_rc rc, bool late, bool landed)
 {
+    (void)landed;
     many.wrong += rc != DB_OK;
     *(bool *)arg = late;
     many.ended++;

@@ -215,7 +215,8 @@ static void test_signature_keep(void **state)
     later.valid_in_s = 900;
     later.signature = 5;
     accept_is(&later, "conflict_request", 0, 0);
-    sql_is(pg, "SELECT dead_after - valid_before FROM authorizations", "480"); /* what ended has ended */
+    sql_is(pg, "SELECT dead_after - valid_before FROM authorizations", "780"); /* it can land again: watched, never sent */
+    state_is(1, "released");
 }
 
 /* ---- the work's end ---- */

@@ -197,7 +197,7 @@ static void test_resend_released(void **state)
 
 static void asks_for_no_money(const struct ask *a)
 {
-    static const char *const asking[] = { "new", "again", "resend", "pay_again" };
+    static const char *const asking[] = { "new", "again", "takeover", "resend", "pay_again" };
     for (size_t i = 0; i < COUNT(asking); i++) {
         OWNED char *q =
             str_format("SELECT verdict FROM order_find('%s', NULL, b(1, 20), 'eip155:1', b(7, 20), b(%d, 32), b(1, 32),"

@@ -459,10 +459,12 @@ static void test_networks(void **state)
     (void)state;
     sql_is(pg, "SELECT concat_ws(' ', replaced, final) FROM network_pin('eip155:1', b(1, 32))", "f 0");
     sql_is(pg, "SELECT concat_ws(' ', replaced, final) FROM network_pin('eip155:1', b(2, 32))", "t 0");
-    sql_run(pg, "SELECT network_seen('eip155:1', 10, b(3, 32), 100, 8, b(4, 32), 80, 5), network_seen('eip155:1', 9, b(5, "
-                "32), 90, 7, b(6, 32), 70, 6)");
+    sql_run(pg,
+            "SELECT network_seen('eip155:1', 10, b(3, 32), 100, 8, b(4, 32), 80, 5), network_seen('eip155:1', 9, b(5, "
+            "32), 90, 7, b(6, 32), 70, 6)");
     sql_is(pg,
-           "SELECT concat_ws(' ', head, head_hash = b(5, 32), final, final_hash = b(4, 32), final_time, gas_balance) FROM networks "
+           "SELECT concat_ws(' ', head, head_hash = b(5, 32), final, final_hash = b(4, 32), final_time, gas_balance) "
+           "FROM networks "
            "WHERE id = 'eip155:1'",
            "9 t 8 t 80 6"); /* what is final does not go back */
     struct ask a = ask();

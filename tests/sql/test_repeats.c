@@ -165,7 +165,7 @@ static void test_dead_read(void **state)
     find_is(&b, "in_flight", 1, false);
     instance_dies(1);
     b.instance = 2;
-    find_is(&b, "again", 1, false);
+    find_is(&b, "takeover", 1, false);
     accept_is(&b, "accepted", 1, 2);
     finish_is(1, 1, "done", "late");
     state_is(1, "held");
@@ -194,13 +194,13 @@ static void test_lease_over(void **state)
     struct ask a = with_id(), b = again(2);
     accept_is(&a, "accepted", 1, 1);
     sql_run(pg, "UPDATE orders SET work_until = now() - interval '1 s'");
-    find_is(&b, "again", 1, false);
+    find_is(&b, "takeover", 1, false);
     b.valid_in_s = 5; /* with too little time it waits to be proven dead */
     find_is(&b, "in_flight", 1, false);
     accept_is(&b, "in_flight", 1, 1);
     sql_run(pg, "SELECT instance_end(b(1, 16)); UPDATE orders SET work_until = now() + interval '60 s'");
     b.valid_in_s = 120;
-    find_is(&b, "again", 1, false); /* ended in order: its leases are over, too */
+    find_is(&b, "takeover", 1, false); /* ended in order: its leases are over, too */
 }
 
 static void test_dead_write(void **state)
@@ -247,7 +247,7 @@ static void test_dead_idempotent_write(void **state)
     accept_is(&a, "accepted", 1, 1);
     instance_dies(1);
     b.instance = 2;
-    find_is(&b, "again", 1, false);
+    find_is(&b, "takeover", 1, false);
     accept_is(&b, "accepted", 1, 2);
 }
 

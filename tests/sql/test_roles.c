@@ -21,11 +21,16 @@ static void test_roles(void **state)
 {
     (void)state;
     static const char *const roles[] = { "payonce_gateway", "payonce_settler", "payonce_auditor", "payonce_operator" };
-    static const char *const tables[] = { "networks",       "instances",        "orders",       "answers",
-                                          "authorizations", "other_signatures", "relayers",     "relay_transactions",
-                                          "relay_calls",    "proofs",           "events",       "transfers",
-                                          "debts",          "scans",            "reviews",      "undone_proofs",
-                                          "order_status",   "order_books",      "order_wire" };
+    static const char *const tables[] = { "networks",       "instances",
+                                          "orders",         "answers",
+                                          "authorizations", "other_signatures",
+                                          "relayers",       "relay_transactions",
+                                          "relay_calls",    "proofs",
+                                          "events",         "transfers",
+                                          "debts",          "scans",
+                                          "reviews",        "undone_proofs",
+                                          "order_status",   "order_books",
+                                          "order_wire" };
     for (size_t r = 0; r < COUNT(roles); r++)
         for (size_t t = 0; t < COUNT(tables); t++) {
             OWNED char *read = str_format("SELECT * FROM payonce.%s", tables[t]),

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { toHex } from 'viem';
 import { relayer } from '../../../dev/accounts.mjs';
+import { run } from '../../../dev/process.mjs';
 
 const plain = (bytes) => bytes?.replace('\\x', '0x').toLowerCase();
 const same = (a, b) => a.toLowerCase() === b.toLowerCase();
@@ -20,7 +21,7 @@ const lineOf = (row) => [plain(row.tx), row.log_index, plain(row.asset), plain(r
 async function inBooks(world) {
     const sales = await world.sql(`SELECT tx, log_index, asset, payer AS sender, amount::text FROM order_books b
         WHERE tx IS NOT NULL AND NOT EXISTS (SELECT 1 FROM debts d WHERE d.network = b.network AND d.tx = b.tx
-                                                AND d.log_index = b.log_index AND d.state <> 'cancelled')`);
+                                                AND d.log_index = b.log_index AND d.state = 'owed')`);
     const debts = await world.sql(`SELECT tx, log_index, asset, payer AS sender, amount::text FROM debts
         WHERE state <> 'cancelled'`);
     const suspense = await world.sql(`SELECT tx, log_index, asset, sender, amount::text FROM transfers
@@ -67,8 +68,13 @@ async function lostHashes(world) {
     return (await relayedOnChain(world)).filter((hash) => !stored.has(hash));
 }
 
+// Asked by the owner of the tables: some of it is nobody's to ask in operation.
 async function none(world, what, query) {
-    assert.deepEqual(await world.sql(query), [], what);
+    const conninfo = world.conninfo.replace(/user=\S+/, 'user=payonce_owner');
+    const args = ['-X', '-q', '-A', '-t', '-d', conninfo, '-c', `SELECT coalesce(json_agg(t), '[]') FROM (${query}) t`];
+    const { code, stdout, stderr } = await run('psql', args, { env: { PGOPTIONS: '-c search_path=payonce' } });
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(JSON.parse(stdout), [], what);
 }
 
 // What must never be so, at any moment.
@@ -77,7 +83,7 @@ export async function alwaysTrue(world) {
         `SELECT order_id FROM order_books WHERE status = 'paid' AND tx IS NULL`);
     await none(world, 'an order has two transfers, and the second is no debt',
         `SELECT a.order_id FROM proofs p JOIN authorizations a ON a.id = p.authorization_id
-          WHERE NOT EXISTS (SELECT 1 FROM debts d WHERE d.authorization_id = a.id AND d.state <> 'cancelled')
+          WHERE NOT EXISTS (SELECT 1 FROM debts d WHERE d.authorization_id = a.id AND d.state = 'owed')
           GROUP BY 1 HAVING count(*) > 1`);
     await none(world, 'a proof and its authorization disagree',
         `SELECT a.id FROM authorizations a LEFT JOIN proofs p ON p.authorization_id = a.id
@@ -92,14 +98,16 @@ export async function alwaysTrue(world) {
 }
 
 // The end of a drill: everything is decided or waits for a known moment, and all agrees.
-export async function audit(world, deadlineMs = 60_000) {
+// `foreign`: transactions that a test made with the relayer's key behind the settler's back.
+export async function audit(world, deadlineMs = 60_000, { foreign = [] } = {}) {
     const counts = await compare(world, deadlineMs);
     await alwaysTrue(world);
     await none(world, 'an authorization missed its visit', `SELECT id, state, next_look, now() FROM authorizations
         WHERE ended_at IS NULL AND next_look < now() - interval '60 s'`);
     await none(world, 'work runs on a lease that is long dead',
         `SELECT id, work_until FROM orders WHERE work = 'running' AND work_until < now() - interval '90 s'`);
-    assert.deepEqual(await lostHashes(world), [], 'the relayer has transactions on the chain that are in no row');
+    const lost = (await lostHashes(world)).filter((hash) => !foreign.includes(hash));
+    assert.deepEqual(lost, [], 'the relayer has transactions on the chain that are in no row');
     return counts;
 }
 

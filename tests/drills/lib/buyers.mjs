@@ -7,6 +7,7 @@
 // They believe nothing but a complete answer, and note what they were told of each nonce.
 import assert from 'node:assert/strict';
 import { authorize, decode, paymentV1, paymentV2 } from '../../lib/payment.mjs';
+import { grouped } from './grouped.mjs';
 
 export const MODES = ['same', 'same-id', 'fresh'];
 
@@ -14,7 +15,7 @@ export class Buyer {
     retries = 0;
     signatures = 0;
     told = [];          // { nonce, status, code }: every answer to a payment
-    end = null;         // 'paid', 'in_review'
+    end = null;         // 'paid', 'in_review', or what nobody should have been told
 
     // call: { path, method, body }; base() is where to ask now.
     constructor(world, payer, call, { mode, version = 2, chance, base, pauseMs = 300 }) {
@@ -25,7 +26,8 @@ export class Buyer {
 
     #send(headers = {}) {
         const { path, method, body } = this.call;
-        return this.world.request(path, { base: this.base(), method, body, headers, signal: AbortSignal.timeout(45_000) })
+        const signal = AbortSignal.timeout(45_000);
+        return this.world.request(path, { base: this.base(), method, body, headers, signal })
             .catch(() => null);
     }
 
@@ -57,10 +59,13 @@ export class Buyer {
         }
         if (code === 'in_review')
             this.end = 'in_review';
+        // v1 without an id has nothing secret to show: it is told that it paid, and the sign-in brings the answer
+        if (code === 'answer_not_proven' && this.version === 1 && !this.id)
+            this.end = 'paid';
         if (code === 'similar_order')
             return this.#followed(answer);
-        assert.ok([402, 409, 500, 502, 503, 504].includes(answer.status),
-            `${this.mode} ${this.call.path}: ${answer.status} ${answer.text}`);
+        if (this.end === null && ![402, 409, 500, 502, 503, 504].includes(answer.status))
+            this.end = `${answer.status} ${code}`;     // nothing that a buyer should hear: judge() says so
         return this.end !== null;
     }
 
@@ -76,7 +81,8 @@ export class Buyer {
     async buy(deadlineMs = 240_000) {
         let signed = null;
         for (const limit = Date.now() + deadlineMs; this.end === null; ) {
-            assert.ok(Date.now() < limit, `${this.mode} ${this.call.path} has no end: ${JSON.stringify(this.told.slice(-3))}`);
+            assert.ok(Date.now() < limit,
+                `${this.mode} ${this.call.path} has no end: ${JSON.stringify(this.told.slice(-3))}`);
             signed = (this.mode === 'same' && signed) || await this.#sign();
             const answer = signed && await this.#send(signed.headers);
             if (signed && await this.#heard(answer, signed))
@@ -106,7 +112,7 @@ export async function judge(world, buyers) {
             o.delivered_at, o.payer, EXISTS (SELECT 1 FROM debts d WHERE d.authorization_id = a.id) AS owed
         FROM proofs p JOIN authorizations a ON a.id = p.authorization_id JOIN orders o ON o.id = a.order_id`))
         .map((row) => [row.nonce, row]));
-    const sales = Map.groupBy([...proofs.values()].filter(({ owed }) => !owed), (row) => row.target);
+    const sales = grouped([...proofs.values()].filter(({ owed }) => !owed), (row) => row.target);
     const twice = [], lost = [], falsely = [];
     for (const buyer of buyers) {
         const paid = (sales.get(buyer.call.path) ?? []).sort((a, b) => (a.created_at < b.created_at ? -1 : 1));
@@ -121,7 +127,9 @@ export async function judge(world, buyers) {
             if (status === 402 && proofs.has(hexOf(nonce)))
                 falsely.push([buyer.mode, buyer.call.path, code, nonce]);
     }
-    assert.deepEqual({ twice, lost, falsely }, { twice: [], lost: [], falsely: [] });
+    const odd = buyers.filter(({ end }) => end !== 'paid' && end !== 'in_review')
+        .map(({ mode, version, call, end, told }) => [mode, `v${version}`, call.path, end, told.slice(-4)]);
+    assert.deepEqual({ twice, lost, falsely, odd }, { twice: [], lost: [], falsely: [], odd: [] });
     const sum = (key) => buyers.reduce((n, buyer) => n + buyer[key], 0);
     return { payments: buyers.length, retries: sum('retries'), signatures: sum('signatures'),
         double_charges: twice.length, lost_payments: lost.length, false_failures: falsely.length };

@@ -37,6 +37,7 @@ class Wire {
     }
 
     listen(where) {
+        this.server.unref();
         return new Promise((done, failed) => this.server.once('error', failed).listen(where, done));
     }
 
@@ -67,6 +68,7 @@ export class HttpWire extends Wire {
         this.server = createHttp((from, to) => this.#serve(from, to).catch(() => to.destroy()));
         this.server.keepAliveTimeout = 60_000;
         this.server.on('clientError', (_, socket) => socket.destroy());
+        this.server.on('connection', (socket) => socket.unref());
     }
 
     async start(port) {
@@ -147,6 +149,7 @@ export class SqlWire extends Wire {
         let ready = false;
         let held = Promise.resolve();
         for (const socket of both) {
+            socket.unref();
             this.#sockets.add(socket);
             socket.on('error', end);
             socket.on('close', () => {
@@ -171,5 +174,47 @@ export class SqlWire extends Wire {
     close() {
         this.#sockets.forEach((socket) => socket.destroy());
         return super.close();
+    }
+}
+
+// Ends connections in the middle of a long answer, so early that the server has not written its last byte yet: after
+// `least` to `most` bytes of what it sent since the connection began, in a `share` of the connections that send that.
+export class CutWire extends Wire {
+    constructor(chance, target, { share, least, most }) {
+        super(chance, { cut: share });
+        Object.assign(this, { target, least, most });
+        this.server = createTcp({ highWaterMark: 16_384 }, (near) => this.#carry(near));
+    }
+
+    async start(port) {
+        await this.listen({ port, host: '127.0.0.1' });
+        this.url = `http://127.0.0.1:${port}`;
+        return this;
+    }
+
+    #carry(near) {
+        const far = connect({ port: this.target, host: '127.0.0.1' });
+        const end = () => [near, far].forEach((socket) => socket.destroy());
+        const limit = this.chance.happens(this.faults.cut) ? this.chance.between(this.least, this.most) : Infinity;
+        const headroom = 16_384;        // a challenge passes
+        let seen = 0;
+        for (const socket of [near, far]) {
+            socket.unref();
+            socket.on('error', end);
+            socket.on('close', end);
+        }
+        near.pipe(far);
+        far.on('data', (piece) => {
+            seen += piece.length;
+            if (seen > limit + headroom) {
+                this.injected.cut += 1;
+                return end();
+            }
+            if (!near.write(piece)) {
+                far.pause();
+                near.once('drain', () => far.resume());
+            }
+            return undefined;
+        });
     }
 }

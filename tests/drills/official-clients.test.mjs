@@ -1,0 +1,86 @@
+// The official clients behind a wire that loses replies, used as applications use them: an error is followed by the
+// same call again. Writes carry a payment id; reads are cut before their last byte. One charge each.
+import assert from 'node:assert/strict';
+import { registerExactEvmScheme } from '@x402/evm/exact/client';
+import * as fetch2 from '@x402/fetch';
+import * as fetch1 from 'x402-fetch';
+import { paymentId } from '../lib/payment.mjs';
+import { freePort, testTools } from '../lib/world.mjs';
+import { allDecided } from './lib/audit.mjs';
+import { inTurn } from './lib/buyers.mjs';
+import { drill, long } from './lib/drill.mjs';
+import { grouped } from './lib/grouped.mjs';
+import { CutWire, HttpWire } from './lib/wire.mjs';
+
+const options = { tools: testTools.map((tool) => ({ ...tool, max_answer: 24_000_000, max_timeout_s: 60 })),
+    extra: { wait_ms: 5_000 } };
+const COUNT = long ? 200 : 20;
+const SIZE = 12_000_000;
+
+function paying(name, account, id) {
+    if (name === 'x402-fetch')
+        return fetch1.wrapFetchWithPayment(fetch, account);
+    const client = registerExactEvmScheme(new fetch2.x402Client(), { signer: account });
+    if (id)
+        client.onBeforePaymentCreation(async ({ paymentRequired }) => {
+            paymentRequired.extensions['payment-identifier'].info.id = id;
+        });
+    return fetch2.wrapFetchWithPayment(fetch, client);
+}
+
+// As an application does: again after an error, and after an answer that is none. Resolves to how often it called.
+async function callUntil(world, call, url, init) {
+    for (let calls = 1; calls < 100; calls++) {
+        const response = await call(url, init).catch(() => null);
+        const body = response?.ok ? await response.arrayBuffer().catch(() => null) : null;
+        if (body)
+            return calls;
+        if (response && !response.ok)
+            assert.ok([402, 409, 502, 503].includes(response.status), `${url} answered ${response.status}`);
+        await world.pause(500);
+    }
+    throw new Error(`${url} got no answer in 100 calls`);
+}
+
+async function oneChargeEach(world, wallets) {
+    await allDecided(world);
+    const spent = await Promise.all(wallets.map(({ address }) => world.chain.balanceOf(address)));
+    const twice = spent.filter((left) => left !== 1_000_000n - 1_000n);
+    assert.equal(twice.length, 0, `${twice.length} of ${wallets.length} were not charged exactly once: ${twice}`);
+    const calls = grouped(await world.calls(), ({ target }) => target);
+    assert.ok([...calls.values()].every((list) => list.length === 1), 'work ran twice');
+}
+
+for (const name of ['@x402/fetch', 'x402-fetch']) {
+    drill(`${name}: writes with a payment id, replies lost`, options, async (world, chance) => {
+        const wire = await new HttpWire(chance.stream('wire'), world.ports.gateway).start(await freePort());
+        const payers = await world.newPayers(COUNT);
+        let called = 0;
+        await inTurn(COUNT, 6, async (n) => {
+            const id = paymentId();
+            const named = name === 'x402-fetch' && { 'idempotency-key': id };
+            const init = { method: 'POST', headers: { 'content-type': 'application/json', ...named }, body: '{}' };
+            const call = paying(name, payers[n].account, id);
+            const calls = await callUntil(world, call, `${wire.url}/test/write?n=${n}`, init);
+            called += calls;
+        });
+        await oneChargeEach(world, payers);
+        await wire.close();
+        return { payments: COUNT, retries: called - COUNT, double_charges: 0, ...wire.injected };
+    });
+
+    drill(`${name}: reads cut before their last byte`, options, async (world, chance) => {
+        const wire = await new CutWire(chance.stream('wire'), world.ports.gateway,
+            { share: 0.5, least: 1_000, most: 500_000 }).start(await freePort());
+        const payers = await world.newPayers(COUNT);
+        let called = 0;
+        await inTurn(COUNT, 3, async (n) => {
+            const call = paying(name, payers[n].account);
+            const calls = await callUntil(world, call, `${wire.url}/test/read?size=${SIZE}&n=${n}`, { method: 'GET' });
+            called += calls;
+        });
+        await oneChargeEach(world, payers);
+        await wire.close();
+        return { payments: COUNT, retries: called - COUNT, double_charges: 0, ...wire.injected };
+    });
+}

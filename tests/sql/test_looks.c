@@ -1,0 +1,161 @@
+/* When an unknown is looked at, and what is not worth sending any more. */
+#include "money.h"
+
+#include <string.h>
+
+static void make_sent(int valid_in_s)
+{
+    struct ask a = ask();
+    a.valid_in_s = valid_in_s;
+    accept_is(&a, "accepted", 1, 1);
+    finish_is(1, 1, "done", "ok");
+    sql_run(pg, "UPDATE authorizations SET state = 'sent', looks = 0, next_look = now() + interval '2 s'");
+}
+
+/* Makes its look due, looks, and tells in how many seconds, rounded up, the next one is. */
+static int next_after_look(void)
+{
+    sql_run(pg, "UPDATE authorizations SET next_look = now()");
+    sql_is(pg, "SELECT count(*) FROM authorizations_look('eip155:1', 10)", "1");
+    OWNED char *s = sql_one(pg, "SELECT ceil(extract(epoch FROM next_look - now()))::int FROM authorizations");
+    return atoi(s);
+}
+
+/* 2, 4, 8, 15, 30, 60 s after it was sent, then each minute. */
+static void test_pace(void **state)
+{
+    (void)state;
+    static const int at_s[] = { 2, 4, 8, 15, 30, 60, 120, 180 };
+    int at = 2;
+    make_sent(3000);
+    for (size_t i = 0; i < COUNT(at_s); i++) {
+        assert_int_equal(at, at_s[i]);
+        at += next_after_look();
+    }
+}
+
+static void in_s(int looks, int left_s, int from_ms, int to_ms)
+{
+    OWNED char *q =
+        str_format("SELECT (1000 * extract(epoch FROM look_after(%d, floor(extract(epoch FROM now()))::bigint + %d) - "
+                   "now()))::int BETWEEN %d AND %d",
+                   looks, left_s, from_ms, to_ms);
+    OWNED char *so = sql_one(pg, q);
+    if (strcmp(so, "t") != 0)
+        fail_msg("%d looks, %d s left: not in %d to %d ms", looks, left_s, from_ms, to_ms);
+}
+
+/* Never past the last deadline without a look just behind it; from then on further and further apart, each minute at
+ * most. */
+static void test_deadline(void **state)
+{
+    (void)state;
+    in_s(6, 3600, 60000, 60000);
+    in_s(6, 61, 60000, 60000);
+    in_s(6, 30, 30000, 31000);
+    in_s(6, 2, 2000, 3000);
+    in_s(3, 30, 7000, 7000); /* the pace is faster than the deadline */
+    in_s(0, 1, 1000, 2000);
+    in_s(6, 0, 2000, 2000);
+    in_s(6, -3, 2000, 2000);
+    in_s(6, -20, 10000, 10500);
+    in_s(6, -60, 30000, 30500);
+    in_s(6, -119, 59500, 60000);
+    in_s(6, -90000, 60000, 60000);
+    in_s(0, -90000, 60000, 60000);
+}
+
+/* The deadline of the latest signature known over the nonce, not of the one that was to be sent. */
+static void test_dead_after(void **state)
+{
+    (void)state;
+    make_sent(20);
+    sql_run(pg, "UPDATE authorizations SET looks = 6, dead_after = valid_before + 1000");
+    assert_int_equal(next_after_look(), 60);
+    sql_run(pg, "UPDATE authorizations SET looks = 6, dead_after = valid_before");
+    assert_in_range(next_after_look(), 10, 21);
+}
+
+/* ---- the node says that it cannot be carried out now ---- */
+
+static void test_doubted(void **state)
+{
+    (void)state;
+    static const char *const states[] = { "held", "due", "sent", "released" };
+    make_sent(120);
+    for (size_t i = 0; i < COUNT(states); i++) {
+        OWNED char *set =
+            str_format("UPDATE authorizations SET state = '%s', next_look = now() + interval '50 s'", states[i]);
+        sql_run(pg, set);
+        sql_is(pg, "SELECT count(*) FROM authorizations_look('eip155:1', 10)", "0");
+        sql_run(pg, "SELECT authorization_doubted(auth(1))");
+        sql_is(pg, "SELECT count(*) FROM authorizations_look('eip155:1', 10)", "1");
+        state_is(1, states[i]); /* a doubt is no proof */
+    }
+    ends(1, "void");
+    sql_run(pg, "UPDATE authorizations SET next_look = now() + interval '50 s'");
+    OWNED char *before = dump();
+    sql_run(pg, "SELECT authorization_doubted(auth(1)), authorization_doubted(999)");
+    same_as(before);
+}
+
+/* A doubt at every call must not make it a look at every call. */
+static void test_doubted_soon(void **state)
+{
+    (void)state;
+    make_sent(120);
+    sql_run(pg, "UPDATE authorizations SET next_look = now() - interval '1 s'");
+    OWNED char *before = dump();
+    sql_run(pg, "SELECT authorization_doubted(auth(1))");
+    same_as(before);
+}
+
+/* ---- mined without being carried out ---- */
+
+static void mined_in_vain(void)
+{
+    sql_run(pg, "UPDATE authorizations SET state = 'sent', claimed_until = '-infinity'");
+    sql_is(pg,
+           "SELECT proofs_record(json_build_object('network', 'eip155:1', 'mined', '[]'::json, 'proofs', '[]'::json,"
+           " 'unpaid', json_build_array(auth(1)), 'by', '" BY_SETTLER "'::json)::text)",
+           "0");
+    state_is(1, "due");
+}
+
+static void test_fruitless(void **state)
+{
+    (void)state;
+    make_sent(600);
+    for (int i = 1; i <= 3; i++) {
+        mined_in_vain();
+        OWNED char *tries = sql_one(pg, "SELECT fruitless FROM authorizations");
+        assert_int_equal(atoi(tries), i);
+        sql_is(pg, "SELECT alone AND next_look <= now() FROM authorizations", "t");
+        sql_run(pg, "UPDATE authorizations SET claimed_until = now() - interval '1 ms'");
+        sql_is(pg, "SELECT count(*) FROM authorizations_claim('eip155:1', 10, 10, 8)", i < 3 ? "1" : "0");
+    }
+    sql_is(pg, "SELECT count(*) FROM authorizations_look('eip155:1', 10)", "1"); /* the resolver has it still */
+    ends(1, "expired");
+}
+
+/* Between two tries it waits longer each time. */
+static void test_fruitless_waits(void **state)
+{
+    (void)state;
+    make_sent(600);
+    mined_in_vain();
+    sql_is(pg, "SELECT count(*) FROM authorizations_claim('eip155:1', 10, 10, 8)", "1"); /* alone, at once */
+    mined_in_vain();
+    sql_is(pg, "SELECT count(*) FROM authorizations_claim('eip155:1', 10, 10, 8)", "0");
+    sql_is(pg, "SELECT claimed_until BETWEEN now() AND now() + interval '3 s' FROM authorizations", "t");
+}
+
+#define TEST(f) cmocka_unit_test_setup(f, money_clear)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_pace),         TEST(test_deadline),  TEST(test_dead_after),      TEST(test_doubted),
+        TEST(test_doubted_soon), TEST(test_fruitless), TEST(test_fruitless_waits),
+    };
+    return cmocka_run_group_tests(tests, money_start, money_stop);
+}
