@@ -116,8 +116,17 @@ static struct step told_of(struct request *rq, enum err e)
         json_object_set_new(more, "retry_after", json_integer(60));
     struct reply *r = reply_problem(rq, e, NULL, more);
     varies(r);
-    reply_header(r, "Payonce-Charged", err_info(e)->http == 409 ? "false" : "true");
+    reply_header(r, "Payonce-Charged", strcmp(err_info(e)->money, "moved") == 0 ? "true" : "false");
     return request_reply(rq, r);
+}
+
+/* Done, and no answer here: it was paid for and the answer's time is over, or a person found it done and nothing is charged. */
+static struct step gone(struct request *rq)
+{
+    const struct outcome *o = &gate_call(rq)->outcome;
+    if (!o->known)
+        return gate_problem(rq, ERR_STORE_UNAVAILABLE, NULL);
+    return told_of(rq, strcmp(o->status, "not_charged") == 0 ? ERR_DONE_UNCHARGED : ERR_ANSWER_GONE);
 }
 
 /* Undecided: parked until something happens to the order, then asked anew. */
@@ -149,7 +158,7 @@ struct step gate_say(struct request *rq)
     case VERDICT_NOT_PROVEN:
         return told_of(rq, ERR_ANSWER_NOT_PROVEN);
     case VERDICT_GONE:
-        return told_of(rq, ERR_ANSWER_GONE);
+        return outcome_read(rq, &gate_call(rq)->order, &gate_call(rq)->outcome, gone);
     case VERDICT_IN_REVIEW:
         return told_of(rq, ERR_IN_REVIEW);
     case VERDICT_WORK_FAILED_PAID:
@@ -210,11 +219,6 @@ struct reply *gate_answer(struct request *rq, int status, const json_t *headers,
 static struct step store_down(struct request *rq)
 {
     return gate_problem(rq, ERR_STORE_UNAVAILABLE, NULL);
-}
-
-static struct step gone(struct request *rq)
-{
-    return told_of(rq, ERR_ANSWER_GONE);
 }
 
 static struct step replay(struct request *rq)

@@ -70,7 +70,7 @@ static enum next judge_error(struct agent *a, enum pay_exit *ret)
         *ret = end(a, charged_is(a, "false") ? PAY_REFUSED : PAY_NOT_FINAL, "status %d (%s)", x->status, title);
         return NEXT_SAME;
     }
-    if (x->status == 410 || charged_is(a, "true") || answer_is(x, "money", "moved")) {
+    if ((x->status == 410 && !charged_is(a, "false")) || charged_is(a, "true") || answer_is(x, "money", "moved")) {
         a->intent.state = INTENT_GONE;
         *ret = end(a, PAY_ANSWER_GONE, "status %d (%s): paid, and the answer is not served; the receipt remains",
                    x->status, title);

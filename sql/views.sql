@@ -12,7 +12,7 @@ SELECT o.id, o.receipt, o.created_at, o.rail, o.wire_version, o.tool, o.side_eff
             WHEN a.state = 'settled' AND o.work = 'failed' THEN 'refund_due'
             WHEN a.state = 'settled' AND o.work IN ('done', 'none') THEN 'paid'
             WHEN o.work IN ('waiting', 'running') THEN 'processing'
-            WHEN o.work = 'failed' OR a.state = 'released' THEN 'not_charged'
+            WHEN o.work = 'failed' OR a.state = 'released' OR (o.work = 'done' AND w.order_id IS NULL) THEN 'not_charged'
             WHEN a.state IN ('expired', 'void') THEN 'unpaid'
             ELSE 'settling' END AS status
   FROM orders o

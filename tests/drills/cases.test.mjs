@@ -89,12 +89,13 @@ describe('cases', () => {
             await inFlight(call);
             const order = await world.request(`/orders/ord_${(await orderOf(call)).id}`);
             assert.equal(order.json.status, 'settling');
-            assert.ok(order.text.includes((await orderOf(call)).last_hash.slice(2)), 'an unknown names its transaction');
+            const { last_hash: hash } = await orderOf(call);
+            assert.ok(order.text.includes(hash.slice(2)), 'an unknown names its transaction');
             await goOn();
             await untilPaid(call);
             await paidOnce(call);
-            const raws = stub.seen.filter(({ method }) => method === 'eth_sendRawTransaction').map(({ params }) => params[0]);
-            assert.equal(new Set(raws).size, 1, 'more than one transaction was sent');
+            const sent = stub.seen.filter(({ method }) => method === 'eth_sendRawTransaction');
+            assert.equal(new Set(sent.map(({ params }) => params[0])).size, 1, 'more than one transaction was sent');
         });
 
     const badSends = {
@@ -117,7 +118,8 @@ describe('cases', () => {
         test(`${id}: ${what}`, async () => {
             let left = 1;
             const account = await world.sql('SELECT next_nonce FROM relayers');
-            stub.hook = (method, params, real) => (method === 'eth_sendRawTransaction' && left-- > 0 ? answer(real) : real());
+            stub.hook = (method, params, real) =>
+                (method === 'eth_sendRawTransaction' && left-- > 0 ? answer(real) : real());
             const [one, two] = [await newCall(), await newCall()];
             await Promise.all([untilPaid(one), untilPaid(two)]);
             await paidOnce(one);
@@ -251,7 +253,8 @@ describe('cases', () => {
         await inFlight(calls[3]);
         const later = await carried();
         assert.deepEqual(later.slice(0, before.length), before, 'what was on its way is replaced by something else');
-        assert.equal(new Set(later.map(({ authorization_id: a }) => a)).size, later.length, 'one authorization, two nonces');
+        const carriers = new Set(later.map(({ authorization_id: a }) => a));
+        assert.equal(carriers.size, later.length, 'one authorization, two account nonces');
         await goOn();
         await Promise.all(calls.map((call) => untilPaid(call)));
     });
@@ -281,14 +284,15 @@ describe('cases', () => {
         await world.chain.rpc.call('anvil_dropTransaction', lost);
         await world.chain.rpc.call('anvil_impersonateAccount', relayer.address);
         const nonce = await world.chain.rpc.call('eth_getTransactionCount', relayer.address, 'latest');
-        await world.chain.rpc.call('eth_sendTransaction', { from: relayer.address, to: relayer.address, nonce, gas: '0x5208' });
+        await world.chain.rpc.call('eth_sendTransaction',
+            { from: relayer.address, to: relayer.address, nonce, gas: '0x5208' });
         await world.chain.mine();
         await world.chain.rpc.call('anvil_stopImpersonatingAccount', relayer.address);
         await goOn();
         await untilPaid(call);
         await paidOnce(call);
-        const stored = await world.sql('SELECT hash FROM relay_transactions');
-        const foreign = (await relayedOnChain(world)).filter((tx) => !stored.some((row) => row.hash === `\\x${tx.slice(2)}`));
+        const stored = (await world.sql('SELECT hash FROM relay_transactions')).map((row) => row.hash.replace('\\x', '0x'));
+        const foreign = (await relayedOnChain(world)).filter((tx) => !stored.includes(tx));
         assert.equal(foreign.length, 1);
         world.checkBooks = (deadlineMs) => audit(world, deadlineMs, { foreign });
     });
@@ -298,11 +302,13 @@ describe('cases', () => {
         await untilPaid(call);
         const value = JSON.parse(Buffer.from(call.signed.headers['payment-signature'], 'base64'));
         const reversed = Object.fromEntries(Object.entries(value).reverse());
-        for (const text of [JSON.stringify(value, null, 2), JSON.stringify(reversed), JSON.stringify({ ...value, x: 1 })]) {
+        const spellings = [JSON.stringify(value, null, 2), JSON.stringify(reversed), JSON.stringify({ ...value, x: 1 })];
+        for (const text of spellings) {
             const answer = await send({ ...call, signed: { headers: { 'payment-signature': encode(text) } } });
             assert.ok(answer.status === 200 || answer.status === 400, answer.text);
         }
-        assert.equal((await world.sql(`SELECT id FROM orders WHERE payer = '\\x${call.payer.address.slice(2)}'`)).length, 1);
+        const orders = await world.sql(`SELECT id FROM orders WHERE payer = '\\x${call.payer.address.slice(2)}'`);
+        assert.equal(orders.length, 1);
         await paidOnce(call);
     });
 

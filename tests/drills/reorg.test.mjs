@@ -16,7 +16,8 @@ const receiptOf = async (world, id) => (await world.request(`/receipts/${id}`)).
 
 async function orders(world) {
     return world.sql(`SELECT encode(o.id, 'hex') AS id, encode(o.receipt, 'hex') AS receipt, s.status, s.money, s.tx,
-        s.block_hash, encode(o.payer, 'hex') AS payer FROM orders o JOIN order_status s ON s.id = o.id ORDER BY o.created_at`);
+        s.block_hash, encode(o.payer, 'hex') AS payer
+        FROM orders o JOIN order_status s ON s.id = o.id ORDER BY o.created_at`);
 }
 
 // What they have is too deep to be taken back.

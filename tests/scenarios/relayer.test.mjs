@@ -215,15 +215,17 @@ describe('the relayer', { concurrency: 4 }, () => {
         'its mempool': (world) => world.chain.rpc.call('anvil_dropAllTransactions'),
     }))
         scenario(`a node that forgets ${name}: the same bytes go out again`, oneByOne, async (world) => {
+            const payers = await world.newPayers(2);
             await setBlockTime(world, 0);
             const calls = [];
             for (let n = 0; n < 2; n++) {
-                calls.push(await begin(world, `${PATH}?n=${n}`));
+                calls.push(await begin(world, `${PATH}?n=${n}`, { payer: payers[n] }));
                 await untilSent(world, n + 1);
                 await world.waitFor(() => world.stub.sent.length === n + 1, 'it is sent');
             }
             const [first] = await relayed(world);
             await forget(world, first.hash);
+            assert.equal(await world.chain.rpc.call('eth_getTransactionByHash', first.hash), null, 'the node has it still');
             await setBlockTime(world, 1);
             for (const call of calls)
                 await isPaid(world, call);
@@ -294,17 +296,21 @@ describe('the relayer', { concurrency: 4 }, () => {
     scenario('C09: three are not mined when the settler starts again: none is replaced, the fourth follows', oneByOne,
         async (world) => {
             await owned(world);
+            const payers = await world.newPayers(4);
             await setBlockTime(world, 0);
             const calls = [];
-            for (let n = 0; n < 3; n++) {
-                calls.push(await begin(world, `${PATH}?n=${n}`));
-                await untilSent(world, n + 1);
-            }
+            const next = async (n) => {
+                calls.push(await begin(world, `${PATH}?n=${n}`, { payer: payers[n] }));
+                return untilSent(world, n + 1);
+            };
+            for (let n = 0; n < 3; n++)
+                await next(n);
             const before = await relayed(world);
             await world.restart('settler');
-            calls.push(await begin(world, `${PATH}?n=3`));
-            const after_ = await untilSent(world, 4);
-            assert.deepEqual(after_.slice(0, 3).map(({ raw }) => raw), before.map(({ raw }) => raw));
+            const later = await next(3);
+            assert.deepEqual(later.slice(0, 3).map(({ raw }) => raw), before.map(({ raw }) => raw));
+            const count = await world.chain.rpc.call('eth_getTransactionCount', relayer.address, 'latest');
+            assert.equal(Number(count), 0, 'they were mined meanwhile');
             await setBlockTime(world, 1);
             for (const call of calls)
                 await isPaid(world, call);

@@ -30,8 +30,8 @@ export class Stub {
             const result = await (this.hook ? this.hook(method, params, real) : real());
             return { jsonrpc: '2.0', id, result };
         } catch (error) {
-            return { jsonrpc: '2.0', id, error: { code: error.code ?? -32_603, message: error.message, data: error.data },
-                page: error.page };
+            const { code = -32_603, message, data } = error;
+            return { jsonrpc: '2.0', id, error: { code, message, data }, page: error.page };
         }
     }
 

@@ -178,7 +178,7 @@ export class SqlWire extends Wire {
 }
 
 // Ends connections in the middle of a long answer, so early that the server has not written its last byte yet: after
-// `least` to `most` bytes of what it sent since the connection began, in a `share` of the connections that send that.
+// `least` to `most` bytes of an answer, in a `share` of the answers that have so many.
 export class CutWire extends Wire {
     constructor(chance, target, { share, least, most }) {
         super(chance, { cut: share });
@@ -195,15 +195,18 @@ export class CutWire extends Wire {
     #carry(near) {
         const far = connect({ port: this.target, host: '127.0.0.1' });
         const end = () => [near, far].forEach((socket) => socket.destroy());
-        const limit = this.chance.happens(this.faults.cut) ? this.chance.between(this.least, this.most) : Infinity;
         const headroom = 16_384;        // a challenge passes
-        let seen = 0;
+        let limit, seen;
         for (const socket of [near, far]) {
             socket.unref();
             socket.on('error', end);
             socket.on('close', end);
         }
-        near.pipe(far);
+        near.on('data', (piece) => {    // a new exchange, drawn for anew
+            limit = this.chance.happens(this.faults.cut) ? this.chance.between(this.least, this.most) : Infinity;
+            seen = 0;
+            far.write(piece);
+        });
         far.on('data', (piece) => {
             seen += piece.length;
             if (seen > limit + headroom) {
