@@ -326,6 +326,9 @@ static void test_status(void **state)
     };
     struct ask a = ask();
     accept_is(&a, "accepted", 1, 1);
+    sql_run(pg, "UPDATE orders SET work = 'done'"); /* found done by a person, so there is no answer that could be paid for */
+    sql_is(pg, "SELECT status FROM order_status", "not_charged");
+    sql_run(pg, "INSERT INTO answers (order_id, status, headers, body, digest) VALUES (b(1, 16), 200, '[]', '', b(1, 32))");
     for (size_t w = 0; w < COUNT(works); w++)
         for (size_t m = 0; m < COUNT(moneys); m++) {
             OWNED char *set =
