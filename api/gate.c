@@ -37,11 +37,6 @@ char *gate_by(struct request *rq)
 
 /* ---- identity: what is known of this payment ---- */
 
-static struct step store_down(struct request *rq)
-{
-    return gate_problem(rq, ERR_STORE_UNAVAILABLE, NULL);
-}
-
 /* The order needs no payment, but this one is signed, and whoever saw it can submit it: one on our terms is stored and
  * watched, and so are other terms over a nonce that is watched already. */
 static bool must_be_stored(const struct call *c)
@@ -106,7 +101,7 @@ static void have_found(void *arg, enum db_rc rc, const struct order_found *found
     metrics_span(c->g->metrics, SPAN_FIND, c->asked_ms);
     if (rc == DB_OK && !c->waited && !c->has_work)
         metrics_found(c->g->metrics, found->verdict != VERDICT_NEW);
-    request_go(arg, rc == DB_OK ? decide : store_down);
+    request_go(arg, rc == DB_OK ? decide : gate_store_down);
 }
 
 struct step gate_find(struct request *rq)
@@ -130,7 +125,7 @@ static void have_found_again(void *arg, enum db_rc rc, const struct order_found 
     struct call *c = gate_call(arg);
     c->verdict = found->verdict;
     c->order = found->order;
-    request_go(arg, rc == DB_OK ? refuse_or_say : store_down);
+    request_go(arg, rc == DB_OK ? refuse_or_say : gate_store_down);
 }
 
 struct step gate_refuse(struct request *rq)

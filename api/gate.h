@@ -56,6 +56,7 @@ struct step gate_challenge(struct request *rq, enum reason why) MUST_CHECK;
 struct step gate_say(struct request *rq) MUST_CHECK;                     /* call->verdict, when it only needs saying */
 struct step gate_in_flight(struct request *rq) MUST_CHECK;               /* 409 from call->outcome */
 struct step gate_problem(struct request *rq, enum err e, const char *detail) MUST_CHECK;
+phase gate_store_down;                                                   /* 503: send the same payment again */
 void gate_not_final(struct request *rq, struct reply *r);                /* headers beside "not charged": until when it may land */
 /* The headers of a delivered answer: settlement, receipt, charged, caching. */
 struct reply *gate_answer(struct request *rq, int status, const json_t *headers, bool charged, bool replayed) MUST_CHECK;

@@ -64,6 +64,11 @@ struct step gate_problem(struct request *rq, enum err e, const char *detail)
     return request_reply(rq, r);
 }
 
+struct step gate_store_down(struct request *rq)
+{
+    return gate_problem(rq, ERR_STORE_UNAVAILABLE, NULL);
+}
+
 /* ---- an order that is known ---- */
 
 static json_t *order_members(const struct call *c)
@@ -216,11 +221,6 @@ struct reply *gate_answer(struct request *rq, int status, const json_t *headers,
     return r;
 }
 
-static struct step store_down(struct request *rq)
-{
-    return gate_problem(rq, ERR_STORE_UNAVAILABLE, NULL);
-}
-
 static struct step replay(struct request *rq)
 {
     struct call *c = gate_call(rq);
@@ -238,7 +238,7 @@ static void have_answer(void *arg, enum db_rc rc, const struct db_rows *rows)
 {
     struct call *c = gate_call(arg);
     if (rc != DB_OK || db_count(rows) == 0) {
-        request_go(arg, rc != DB_OK ? store_down : gone);
+        request_go(arg, rc != DB_OK ? gate_store_down : gone);
         return;
     }
     struct slice headers = row_text(rows, 0, "headers"), body = row_bytes(rows, 0, "body");
@@ -255,7 +255,7 @@ static struct step fetch_answer(struct request *rq)
     struct call *c = gate_call(rq);
     DB_ARGS a = { 0 };
     if (!c->outcome.known)
-        return store_down(rq);
+        return gate_store_down(rq);
     c->receipt = c->outcome.receipt;
     arg_bytes(&a, c->order.b, 16);
     db_call(c->g->db, "answer_by_order", &a, clock_mono_ms() + READ_MS, have_answer, rq);

@@ -12,11 +12,6 @@ static struct step chain_down(struct request *rq)
     return gate_problem(rq, ERR_CHAIN_UNAVAILABLE, NULL);
 }
 
-static struct step store_down(struct request *rq)
-{
-    return gate_problem(rq, ERR_STORE_UNAVAILABLE, NULL);
-}
-
 /* ---- a used nonce that we have no row for: what did it do? ---- */
 
 static struct step spent_here(struct request *rq)
@@ -141,7 +136,7 @@ static void have_accepted(void *arg, enum db_rc rc, const struct order_accepted 
     c->epoch = a->epoch;
     c->is_similar = a->is_similar;
     c->similar = a->similar;
-    request_go(arg, rc == DB_OK ? accepted : store_down);
+    request_go(arg, rc == DB_OK ? accepted : gate_store_down);
 }
 
 struct step gate_accept(struct request *rq)

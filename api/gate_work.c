@@ -52,11 +52,6 @@ static struct step not_charged(struct request *rq)
     return request_reply(rq, r);
 }
 
-static struct step store_down(struct request *rq)
-{
-    return gate_problem(rq, ERR_STORE_UNAVAILABLE, NULL);
-}
-
 static void have_finished(void *arg, enum db_rc rc, bool late, bool landed)
 {
     struct call *c = gate_call(arg);
@@ -64,7 +59,7 @@ static void have_finished(void *arg, enum db_rc rc, bool late, bool landed)
     c->landed = landed;
     metrics_span(c->g->metrics, SPAN_FINISH, c->asked_ms);
     if (rc != DB_OK)
-        request_go(arg, store_down);
+        request_go(arg, gate_store_down);
     else if (late)                               /* somebody took the work over: their outcome is the order's */
         request_go(arg, gate_find);
     else

@@ -31,7 +31,7 @@ describe('cases', () => {
     let world, stub, config, n = 0;
 
     before(async () => {
-        world = await startWorld({ tools, roles: [], extra: { wait_ms: 4_000 } });
+        world = await startWorld({ tools, roles: [], extra: { wait_ms: 4_000, idle_ms: 600_000 } });
         world.checkBooks = (deadlineMs) => audit(world, deadlineMs);
         stub = await new Stub(world.chain).start(await freePort());
         config = world.writeConfig('stub', world.ports, { network: { rpc: [stub.url], rpc_timeout_ms: 1_500 } });
@@ -291,7 +291,8 @@ describe('cases', () => {
         await goOn();
         await untilPaid(call);
         await paidOnce(call);
-        const stored = (await world.sql('SELECT hash FROM relay_transactions')).map((row) => row.hash.replace('\\x', '0x'));
+        const rows = await world.sql('SELECT hash FROM relay_transactions');
+        const stored = rows.map((row) => row.hash.replace('\\x', '0x'));
         const foreign = (await relayedOnChain(world)).filter((tx) => !stored.includes(tx));
         assert.equal(foreign.length, 1);
         world.checkBooks = (deadlineMs) => audit(world, deadlineMs, { foreign });
@@ -302,8 +303,8 @@ describe('cases', () => {
         await untilPaid(call);
         const value = JSON.parse(Buffer.from(call.signed.headers['payment-signature'], 'base64'));
         const reversed = Object.fromEntries(Object.entries(value).reverse());
-        const spellings = [JSON.stringify(value, null, 2), JSON.stringify(reversed), JSON.stringify({ ...value, x: 1 })];
-        for (const text of spellings) {
+        const more = { ...value, x: 1 };
+        for (const text of [JSON.stringify(value, null, 2), JSON.stringify(reversed), JSON.stringify(more)]) {
             const answer = await send({ ...call, signed: { headers: { 'payment-signature': encode(text) } } });
             assert.ok(answer.status === 200 || answer.status === 400, answer.text);
         }

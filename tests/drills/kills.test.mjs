@@ -73,5 +73,5 @@ drill('kills', { tools, extra: { wait_ms: 4_000 } }, async (world, chance) => {
     const figures = await judge(world, buyers);
     const reviews = buyers.filter(({ end }) => end === 'in_review').length;
     return { ...figures, in_review: reviews, kills_gateway: killed.gateway, kills_settler: killed.settler,
-        postgres: POSTGRES, halted_ms: HALT_MS, relayed: (await relayedOnChain(world)).length, lost_hashes: 0 };
+        postgres: POSTGRES, halted_ms: HALT_MS, relayed: (await relayedOnChain(world)).length };
 });

@@ -18,7 +18,8 @@ export async function orderOf(world, payer) {
 }
 
 export const authorizationsOf = (world, payer) => world.sql(`SELECT a.id, a.state, a.fruitless,
-        '0x' || encode(a.nonce, 'hex') AS nonce FROM authorizations a WHERE a.payer = ${bytea(payer.address)} ORDER BY a.id`);
+        '0x' || encode(a.nonce, 'hex') AS nonce
+   FROM authorizations a WHERE a.payer = ${bytea(payer.address)} ORDER BY a.id`);
 
 export const untilMoney = (world, payer, states, deadlineMs = 40_000) => world.waitFor(async () => {
     const order = await orderOf(world, payer);
@@ -74,12 +75,12 @@ export async function isPaid(world, { payer, path, options, signed, answer }, de
 // ---- the relayer's transactions ----
 
 export const relayed = (world) => world.sql(`SELECT t.id, t.account_nonce, '0x' || encode(t.hash, 'hex') AS hash,
-        '0x' || encode(t.raw, 'hex') AS raw, '0x' || encode(t.call_data, 'hex') AS call_data, t.max_fee::text, t.max_tip::text,
-        t.state FROM relay_transactions t WHERE relayer = ${bytea(relayer.address)} ORDER BY t.account_nonce, t.id`);
+        '0x' || encode(t.raw, 'hex') AS raw, '0x' || encode(t.call_data, 'hex') AS call_data, t.max_fee::text,
+        t.max_tip::text, t.state FROM relay_transactions t WHERE relayer = ${bytea(relayer.address)} ORDER BY t.account_nonce, t.id`);
 
 export const relayedOf = async (world, payer) => {
-    const rows = await world.sql(`SELECT c.transaction_id FROM relay_calls c JOIN authorizations a ON a.id = c.authorization_id
-        WHERE a.payer = ${bytea(payer.address)}`);
+    const rows = await world.sql(`SELECT c.transaction_id
+        FROM relay_calls c JOIN authorizations a ON a.id = c.authorization_id WHERE a.payer = ${bytea(payer.address)}`);
     const ids = new Set(rows.map(({ transaction_id: id }) => id));
     return (await relayed(world)).filter(({ id }) => ids.has(id));
 };
@@ -88,10 +89,12 @@ const isMined = ({ state }) => state === 'mined' || state === 'final';
 
 // Account nonces follow each other from `first` on, and of the hashes of each exactly one was mined.
 export async function isConsecutive(world, first, count) {
-    await world.waitFor(async () => (await relayed(world)).every((t) => isMined(t) || t.state === 'dropped'), 'all is mined');
+    const isOver = (t) => isMined(t) || t.state === 'dropped';
+    await world.waitFor(async () => (await relayed(world)).every(isOver), 'all is mined');
     const rows = await relayed(world);
     const nonces = rows.filter(isMined).map(({ account_nonce: nonce }) => nonce);
-    assert.deepEqual(nonces, nonces.map((_, i) => first + i), JSON.stringify(rows.map((r) => [r.account_nonce, r.state])));
+    const story = rows.map((row) => `${row.account_nonce} ${row.state}`).join(', ');
+    assert.deepEqual(nonces, nonces.map((_, i) => first + i), story);
     if (count !== undefined)
         assert.equal(nonces.length, count);
     return rows;
@@ -131,24 +134,23 @@ export async function submit(world, payload) {
 
 // ---- the sum ----
 
-// Instead of world.checkBooks where money came in that pays no order: every Transfer to the seller is in the books once,
-// a sale is its order's proof, a debt is in the debts, and what is left is in suspense.
+// Instead of world.checkBooks where money came in that pays no order: every Transfer to the seller is in the books
+// once, a sale is its order's proof, a debt is in the debts, and what is left is in suspense.
 export async function checkSum(world, deadlineMs = 30_000) {
     const keyOf = ({ tx, logIndex, amount }) => `${tx} ${logIndex} ${amount}`;
     const onChain = async () => (await world.chain.allTransfers())
         .filter(({ to }) => to === world.payTo.toLowerCase()).map(keyOf).sort();
-    const inBooks = async (kind = 'true') => (await world.sql(`SELECT '0x' || encode(tx, 'hex') AS tx, log_index AS "logIndex",
-        amount::text FROM transfers WHERE ${kind}`)).map(keyOf).sort();
+    const rows = async (from) => (await world.sql(`SELECT '0x' || encode(tx, 'hex') AS tx, log_index AS "logIndex",
+        amount::text FROM ${from}`)).map(keyOf).sort();
     for (const end = Date.now() + deadlineMs; ; await world.pause(200)) {
-        const [chain, books] = [await onChain(), await inBooks()];
+        const [chain, books] = [await onChain(), await rows('transfers')];
         if (Date.now() < end && JSON.stringify(chain) !== JSON.stringify(books))
             continue;
         assert.deepEqual(books, chain, 'the transfers on the chain and in the books differ');
         break;
     }
-    const rows = async (from) => (await world.sql(`SELECT '0x' || encode(tx, 'hex') AS tx, log_index AS "logIndex", amount::text
-        FROM ${from}`)).map(keyOf).sort();
-    assert.deepEqual(await inBooks("class = 'sale'"), await rows("order_books WHERE status = 'paid'"), 'sales and paid orders');
-    assert.deepEqual(await inBooks("class = 'debt'"), await rows("debts WHERE state = 'owed'"), 'transfers and debts');
+    const [sales, debts] = await Promise.all(['sale', 'debt'].map((kind) => rows(`transfers WHERE class = '${kind}'`)));
+    assert.deepEqual(sales, await rows("order_books WHERE status = 'paid'"), 'sales and paid orders differ');
+    assert.deepEqual(debts, await rows("debts WHERE state = 'owed'"), 'transfers and debts differ');
     return (await onChain()).length;
 }

@@ -79,8 +79,8 @@ export class Stub {
 
     // The bytes of each transaction that was to be sent through here, once each, oldest first.
     get sent() {
-        const raws = this.asked.filter(({ method }) => method === 'eth_sendRawTransaction').map(({ params }) => params[0]);
-        return [...new Set(raws)];
+        const sends = this.asked.filter(({ method }) => method === 'eth_sendRawTransaction');
+        return [...new Set(sends.map(({ params }) => params[0]))];
     }
 
     stop() {
@@ -108,8 +108,8 @@ async function start(count, options, stubs) {
     return startWorld({ rpc, ...options, beforeConfig });
 }
 
-// inWorld, with `count` of them (0: none) between the world's programs and its node: world.stubs, and world.stub, the first.
-// Several may run at once.
+// inWorld, with `count` of them (0: none) between the world's programs and its node: world.stubs, and world.stub, the
+// first. Several may run at once.
 export function behindStubs(count, options, body) {
     return async () => {
         const stubs = [];
