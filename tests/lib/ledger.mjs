@@ -76,7 +76,8 @@ export async function isPaid(world, { payer, path, options, signed, answer }, de
 
 export const relayed = (world) => world.sql(`SELECT t.id, t.account_nonce, '0x' || encode(t.hash, 'hex') AS hash,
         '0x' || encode(t.raw, 'hex') AS raw, '0x' || encode(t.call_data, 'hex') AS call_data, t.max_fee::text,
-        t.max_tip::text, t.state FROM relay_transactions t WHERE relayer = ${bytea(relayer.address)} ORDER BY t.account_nonce, t.id`);
+        t.max_tip::text, t.state
+   FROM relay_transactions t WHERE relayer = ${bytea(relayer.address)} ORDER BY t.account_nonce, t.id`);
 
 export const relayedOf = async (world, payer) => {
     const rows = await world.sql(`SELECT c.transaction_id
