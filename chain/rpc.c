@@ -37,6 +37,7 @@ struct call {
     struct fetch *fetch;
     const char *why;
     struct rpc_answer *answers; /* n, and one for the chain id */
+    bool *never_null;           /* n: a node that is sound never answers null to it */
 };
 
 struct rpc {
@@ -109,6 +110,7 @@ static void call_end(struct call *c)
     c->fn(c->arg, c->answers, c->n);
     buf_done(&c->items);
     free(c->answers);
+    free(c->never_null);
     free(c);
 }
 
@@ -205,10 +207,22 @@ static enum verdict chain_verdict(struct call *c)
     return GOOD;
 }
 
+static bool has_null(const struct call *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->never_null[i] && c->answers[i].rc == RPC_OK && json_is_null(c->answers[i].result))
+            return true;
+    return false;
+}
+
 static enum verdict reply_verdict(struct call *c, json_t *root)
 {
     switch (reply_read(root, c->first_id, c->n + c->asks_chain, c->sends, c->answers)) {
     case REPLY_GOOD:
+        if (has_null(c)) {
+            c->why = "null where there is always something";
+            return JUNK;
+        }
         return c->asks_chain ? chain_verdict(c) : GOOD;
     case REPLY_JUNK:
         c->why = "a reply that does not fit the request";
@@ -322,6 +336,17 @@ static void attempt(struct call *c)
                            attempt_done, c);
 }
 
+/* Null is an answer where something may not be there (yet): a receipt, a block by number or hash. The newest block, a balance, the
+ * result of a call are always there. */
+static bool is_never_null(const struct rpc_item *item)
+{
+    const char *block = json_string_value(json_array_get(item->params, 0));
+    if (strcmp(item->method, "eth_getBlockByNumber") == 0)
+        return block && strcmp(block, "latest") == 0;
+    return strncmp(item->method, "eth_getTransactionBy", 20) != 0 && strcmp(item->method, "eth_getTransactionReceipt") != 0 &&
+           strcmp(item->method, "eth_getBlockByHash") != 0;
+}
+
 /* ---- starting ------------------------------------------------------------------------------------ */
 
 static struct call *call_new(struct rpc *r, struct rpc_item *items, size_t n, rpc_done_fn *fn, void *arg)
@@ -332,11 +357,13 @@ static struct call *call_new(struct rpc *r, struct rpc_item *items, size_t n, rp
     c->deadline_ms = clock_mono_ms() + r->timeout_ms;
     r->next_id += n + 1;
     c->answers = mem_new((n + 1) * sizeof *c->answers);
+    c->never_null = mem_new(n * sizeof *c->never_null);
     for (size_t i = 0; i < n; i++) {
         if (i > 0)
             buf_puts(&c->items, ",");
         request_add(&c->items, c->first_id + i, items[i].method, items[i].params);
         c->sends = c->sends || method_sends(items[i].method);
+        c->never_null[i] = is_never_null(&items[i]);
         json_decref(items[i].params);
         items[i].params = NULL;
     }

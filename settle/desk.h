@@ -43,6 +43,7 @@ bool desk_lease(struct desk *d);     /* the relayer wallet's lease */
 bool desk_submit(struct desk *d);    /* due -> signed, committed -> broadcast */
 bool desk_prove(struct desk *d);     /* mined -> proofs; what never left us is broadcast again */
 bool desk_resolve(struct desk *d);   /* unknowns whose next look has come */
+bool desk_seen(struct desk *d);      /* head and final block into the database, once reorganisations are dealt with */
 bool desk_reorg(struct desk *d);     /* proofs whose block left the chain are undone */
 bool desk_scan(struct desk *d);      /* every Transfer to our wallets, up to the final block */
 

@@ -56,6 +56,7 @@ static bool turn(struct desk *d)
     if (!d->seen)
         return true;
     (void)desk_reorg(d);
+    (void)desk_seen(d);
     if (desk_lease(d)) {
         (void)desk_prove(d);
         (void)desk_submit(d);

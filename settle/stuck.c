@@ -10,7 +10,7 @@
 
 /* Nodes take a replacement from 10 % on. What the head's base fee has priced out is raised soon; what could be mined has another
  * trouble (a node that forgot it, no gas money), which a fee does not mend, and is raised only after a long while. */
-enum { PRICED_OUT_S = 12, PRICED_OUT_BLOCKS = 5, LONG_S = 60, RAISE_PERCENT = 25 };
+enum { PRICED_OUT_S = 12, PRICED_OUT_BLOCKS = 5, LONG_S = 60, TAKEN_S = 30, RAISE_PERCENT = 25 };
 
 static struct amount raised(struct amount fee)
 {
@@ -122,7 +122,7 @@ void desk_unstick(struct desk *d, const struct db_rows *open, const struct mined
         if (!asked && !final_nonce(d, &final))
             return;
         asked = true;
-        if ((uint64_t)nonce < final) {
+        if ((uint64_t)nonce < final && row_int(open, i, "stuck_s") >= TAKEN_S) { /* a receipt may only be late */
             give_up(d, nonce);
             given_up = nonce;
         }
