@@ -12,12 +12,6 @@ enum { TOKEN_MIN = 16, TOKEN_MAX = 200 };
 
 /* ---- the token ---- */
 
-static bool is_loopback(const char *listen)
-{
-    return strncmp(listen, "127.", 4) == 0 || strncmp(listen, "[::1]:", 6) == 0 ||
-           strncmp(listen, "localhost:", 10) == 0;
-}
-
 /* NULL: it cannot be read, others can read it, or it is no token. */
 static char *token_read(const char *path)
 {
@@ -41,7 +35,7 @@ static char *token_read(const char *path)
 bool admin_token_load(struct gateway *g, char *why, size_t why_size)
 {
     const char *path = getenv("PAYONCE_ADMIN_TOKEN_FILE");
-    if (!path && is_loopback(g->config->admin_listen))
+    if (!path && !config_admin_open(g->config))
         return true;
     if (path)
         g->admin_token = token_read(path);

@@ -52,6 +52,8 @@ struct config_why { char text[400]; };
 /* NULL: why says, with the JSON path; the file's name is not in it. */
 struct config *config_load(const char *path, struct config_why *why) MUST_CHECK;
 void config_free(struct config *c);
+/* An admin address that others can reach asks for a token (PAYONCE_ADMIN_TOKEN_FILE). */
+bool config_admin_open(const struct config *c) MUST_CHECK;
 /* libpq's conninfo of the configured or the embedded database, owned; nothing is started. NULL: it is not running. */
 char *config_conninfo(const struct config *c, struct config_why *why) MUST_CHECK;
 

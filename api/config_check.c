@@ -186,3 +186,9 @@ bool conf_check(const struct config *c, struct config_why *why)
     }
     return true;
 }
+
+bool config_admin_open(const struct config *c)
+{
+    const char *listen = c->admin_listen;
+    return strncmp(listen, "127.", 4) != 0 && strncmp(listen, "[::1]:", 6) != 0 && strncmp(listen, "localhost:", 10) != 0;
+}

@@ -194,10 +194,23 @@ static bool read_amount(const struct place *at, const json_t *j, struct amount *
     return true;
 }
 
+/* An address in mixed case carries a checksum (EIP-55): one wrong digit, and the money would be nobody's. */
+static bool checksum_wrong(const char *text, const struct address *a)
+{
+    bool lower = false, upper = false;
+    for (const char *p = text + 2; *p; p++) {
+        lower = lower || (*p >= 'a' && *p <= 'f');
+        upper = upper || (*p >= 'A' && *p <= 'F');
+    }
+    return lower && upper && strcmp(address_checksum(a).s, text) != 0;
+}
+
 static bool read_address(const struct place *at, const json_t *j, struct address *ret)
 {
     if (!json_is_string(j) || !address_read(json_string_value(j), json_string_length(j), ret))
         return fail_at(at, "must be an address, 0x and 40 hex digits");
+    if (checksum_wrong(json_string_value(j), ret))
+        return fail_at(at, "has a wrong checksum (EIP-55): a digit is mistyped; in lower case it would not be checked");
     if (address_eq(ret, &(struct address){ { 0 } }))
         return fail_at(at, "must not be the zero address: what is sent there is lost");
     return true;

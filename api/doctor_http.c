@@ -131,6 +131,9 @@ void doctor_http(struct doctor *d)
     check_public_url(d);
     check_listen(d, "listen", d->c->listen);
     check_listen(d, "admin_listen", d->c->admin_listen);
+    if (config_admin_open(d->c) && !getenv("PAYONCE_ADMIN_TOKEN_FILE"))
+        doctor_say(d, FINDING_FAIL, "admin_listen", "%s can be reached by others: name a token's file in PAYONCE_ADMIN_TOKEN_FILE, "
+                   "or listen on 127.0.0.1", d->c->admin_listen);
     for (size_t i = 0; i < d->c->tool_count; i++) {
         if (!seen_before(d->c, i))
             check_upstream(d, &d->c->tools[i]);

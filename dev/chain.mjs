@@ -5,7 +5,7 @@
 //
 // prints one line of JSON when the chain answers, and keeps it until it is told to stop. Its state is in DIR.
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -188,6 +188,7 @@ export async function startChain(
     { dir, port, blockTime = 2, gasLimit = 30_000_000, interval = 0, log, detached = false },
 ) {
     mkdirSync(dir, { recursive: true });
+    rmSync(join(dir, 'cache'), { recursive: true, force: true }); // states of a node that is gone, a gigabyte an hour
     const state = join(dir, 'chain.json');
     const fresh = !existsSync(state);
     const args = ['--host', '127.0.0.1', '--port', port, '--chain-id', CHAIN_ID, '--slots-in-an-epoch', 1,

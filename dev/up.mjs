@@ -70,7 +70,7 @@ function whatNext() {
     const [tool] = toolList(it.urls.gateway);
     const program = short(it.program);
     const wallet = `--key-file ${short(it.buyerKey)} --store ${short(join(it.vars, 'buyer'))}`;
-    const order = `${it.urls.gateway}/shop/orders --method POST --data '{"item":"tea"}'`;
+    const order = `${it.urls.gateway}/shop/orders --method POST --data '{"item":"tea"}' --id my-first-tea-order`;
     const [receipt, next] = [`${it.urls.gateway}/orders/ID`, '/receipts/ID, with an ID from above'];
     say(`
 ${paint(1, 'What to try next')}

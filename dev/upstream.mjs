@@ -137,7 +137,7 @@ function misbehave(response, query, answer) {
 function route(request, url, body) {
     if (options.test && url.pathname.startsWith('/test/'))
         return testRoute(request, url.pathname, body);
-    if (request.method === 'GET' && registries[url.pathname])
+    if (['GET', 'HEAD'].includes(request.method) && registries[url.pathname])
         return lookUp(registries[url.pathname], url.searchParams.get('code'));
     if (request.method === 'POST' && url.pathname === '/shop/orders')
         return order(request, body);

@@ -82,8 +82,12 @@ json_t *order_json(const struct db_rows *r, int row, const struct receipt_links 
     set_time(o, "work_ended_at", r, row, "work_ended");
     set_time(o, "settled_at", r, row, "block_time");
     set_text(o, "network", row_text(r, row, "network"));
+    set_hex(o, "asset", row_bytes(r, row, "asset"));
     set_hex(o, "payer", row_bytes(r, row, "payer"));
+    set_hex(o, "payee", row_bytes(r, row, "payee"));
     set_text(o, "amount", row_text(r, row, "amount"));
+    set_hex(o, "request_digest", row_bytes(r, row, "request"));
+    set_hex(o, "answer_digest", row_bytes(r, row, "answer_digest"));
     set_hex(o, "transaction", row_bytes(r, row, row_null(r, row, "tx") ? "last_hash" : "tx"));
     set_int(o, "block", r, row, "block");
     set_text(o, "note", row_text(r, row, "note"));

@@ -27,4 +27,4 @@ BEGIN
 END $$;
 GRANT USAGE ON SCHEMA payonce TO payonce_gateway, payonce_settler, payonce_auditor, payonce_operator;
 GRANT SELECT ON ALL TABLES IN SCHEMA payonce TO payonce_auditor, payonce_operator;
-REVOKE SELECT ON answers FROM payonce_auditor;
+REVOKE SELECT ON answers FROM payonce_auditor, payonce_operator;
