@@ -30,6 +30,20 @@ BEGIN
             e.facts, e.previous, event_hash(e));
 END $$;
 
+-- One event each of many orders, at once: what a batch did to all that was in it. Behind story_lock or the orders' own chain locks.
+-- p_stories: [{"order" (hex), "before", "after", "facts"}], an order at most once.
+CREATE FUNCTION events_add(p_by jsonb, p_event text, p_stories jsonb) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO events (order_id, seq, at, actor, event, before, after, facts, previous, hash)
+    SELECT (x.e).order_id, (x.e).seq, (x.e).at, (x.e).actor, (x.e).event, (x.e).before, (x.e).after, (x.e).facts, (x.e).previous,
+           event_hash(x.e)
+      FROM (SELECT ROW(NULL, s.id, coalesce(l.seq, 0) + 1, clock_timestamp(), coalesce(p_by->>'actor', 'unknown'), p_event,
+                       s.v->>'before', s.v->>'after', NULL, NULL, NULL, NULL, s.v->'facts', l.hash, NULL)::events AS e
+              FROM (SELECT v, decode(v->>'order', 'hex') AS id FROM jsonb_array_elements(p_stories) v) s
+              LEFT JOIN LATERAL (SELECT e.seq, e.hash FROM events e WHERE e.order_id = s.id ORDER BY e.seq DESC LIMIT 1) l ON true
+            OFFSET 0) x;
+END $$;
+
 -- What was told to repeats, noted in bulk: [{"order", "event", "by": {...}}]. A note that is lost costs nothing but the note.
 CREATE FUNCTION events_note(p_notes text) RETURNS void LANGUAGE sql AS $$
     SELECT event_add(decode(v->>'order', 'hex'), v->'by', v->>'event', NULL, NULL)

@@ -56,15 +56,31 @@ BEGIN
     END IF;
 END $$;
 
--- Proofs in, one commit: [{"id", "tx", "log_index", "block", "block_hash", "block_time"}]. Returns the ids that are new.
-CREATE FUNCTION proofs_add(p_network text, p_proofs jsonb, p_by jsonb) RETURNS bigint[] LANGUAGE plpgsql AS $$
-DECLARE ids bigint[]; befores text[];
+-- The ordinary case, for all of a batch at once: what we sent pays its own order, whose work is done. Returns which.
+CREATE FUNCTION sales_book(p_ids bigint[], p_by jsonb) RETURNS bigint[] LANGUAGE plpgsql AS $$
+DECLARE ids bigint[]; stories jsonb;
 BEGIN
-    -- orders before authorizations, as everywhere
-    PERFORM 1 FROM orders o WHERE o.id IN (SELECT a.order_id FROM authorizations a JOIN jsonb_array_elements(p_proofs) v
-                                             ON a.id = (v->>'id')::bigint) ORDER BY o.id FOR NO KEY UPDATE;
-    PERFORM 1 FROM authorizations a
-      WHERE a.id IN (SELECT (v->>'id')::bigint FROM jsonb_array_elements(p_proofs) v) ORDER BY a.id FOR UPDATE;
+    SELECT coalesce(array_agg(a.id), '{}'),
+           jsonb_agg(jsonb_build_object('order', encode(o.id, 'hex'), 'before', 'money sent', 'after', 'money settled', 'facts',
+               jsonb_build_object('tx', encode(p.tx, 'hex'), 'block', p.block, 'log_index', p.log_index, 'nonce', encode(a.nonce, 'hex')))
+               ORDER BY o.id)
+      INTO ids, stories
+      FROM authorizations a JOIN proofs p ON p.authorization_id = a.id JOIN orders o ON o.id = a.order_id
+     WHERE a.id = ANY (p_ids) AND p.before = 'sent' AND o.authorization_id = a.id AND o.work = 'done'
+       AND NOT EXISTS (SELECT 1 FROM reviews r WHERE r.authorization_id = a.id);
+    INSERT INTO transfers (network, tx, log_index, asset, sender, receiver, amount, block, block_hash, block_time, nonce, class,
+                           authorization_id)
+    SELECT a.network, p.tx, p.log_index, a.asset, a.payer, a.payee, a.amount, p.block, p.block_hash, p.block_time, a.nonce, 'sale', a.id
+      FROM authorizations a JOIN proofs p ON p.authorization_id = a.id WHERE a.id = ANY (ids)
+    ON CONFLICT (network, tx, log_index) DO UPDATE SET class = 'sale', authorization_id = excluded.authorization_id;
+    PERFORM events_add(p_by, 'settled', stories) WHERE cardinality(ids) > 0;
+    RETURN ids;
+END $$;
+
+-- Proofs in, one commit, behind story_lock: [{"id", "tx", "log_index", "block", "block_hash", "block_time"}]. Returns the ids that are new.
+CREATE FUNCTION proofs_add(p_network text, p_proofs jsonb, p_by jsonb) RETURNS bigint[] LANGUAGE plpgsql AS $$
+DECLARE ids bigint[]; befores text[]; sales bigint[];
+BEGIN
     WITH made AS (
         INSERT INTO proofs (authorization_id, network, tx, log_index, block, block_hash, block_time, before)
         SELECT a.id, p_network, decode(v->>'tx', 'hex'), (v->>'log_index')::bigint, (v->>'block')::bigint,
@@ -74,7 +90,8 @@ BEGIN
     SELECT array_agg(authorization_id ORDER BY authorization_id), array_agg(before ORDER BY authorization_id)
       INTO ids, befores FROM made;
     UPDATE authorizations SET state = 'settled', ended_at = now() WHERE id = ANY (ids);
+    sales := sales_book(ids, p_by);
     PERFORM authorization_landed(x.id, p_by, x.before) FROM unnest(ids, befores) AS x(id, before)
-       JOIN authorizations a ON a.id = x.id ORDER BY a.order_id, x.id;
+       JOIN authorizations a ON a.id = x.id WHERE x.id <> ALL (sales) ORDER BY a.order_id, x.id;
     RETURN ids;
 END $$;

@@ -17,6 +17,16 @@ BEGIN
                                      EXISTS (SELECT 1 FROM instances i WHERE i.id = o.work_by AND i.until > now()));
 END $$;
 
+-- Lists travel as JSON arrays: of hex ids, or of numbers. As arrays they are looked up by index, one by one.
+CREATE FUNCTION hex_ids(p_ids text) RETURNS bytea[] LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN ARRAY(SELECT decode(v, 'hex') FROM jsonb_array_elements_text(p_ids::jsonb) v);
+END $$;
+CREATE FUNCTION number_ids(p_ids text) RETURNS bigint[] LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN ARRAY(SELECT v::bigint FROM jsonb_array_elements_text(p_ids::jsonb) v);
+END $$;
+
 -- The advisory locks of a presented payment's identities, in one order for everybody.
 CREATE FUNCTION lock_identities(p_payment_id text, p_quote bytea, p_payer bytea, p_network text, p_asset bytea, p_nonce bytea)
 RETURNS void LANGUAGE plpgsql AS $$
@@ -166,16 +176,15 @@ END $$;
 
 CREATE FUNCTION authorization_store(p_order bytea, p_network text, p_asset bytea, p_payer bytea, p_nonce bytea, p_payee bytea,
     p_amount numeric, p_valid_after numeric, p_valid_before bigint, p_signature bytea, p_has_code boolean, p_state text,
-    p_attempt bytea) RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE a bigint;
+    p_attempt bytea, p_id bigint DEFAULT nextval('payonce.authorizations_id_seq')) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO authorizations (order_id, network, asset, payer, nonce, payee, amount, valid_after, valid_before, dead_after,
+    INSERT INTO authorizations (id, order_id, network, asset, payer, nonce, payee, amount, valid_after, valid_before, dead_after,
                                 signature, has_code, state, attempt, from_block, next_look)
-    SELECT p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after, p_valid_before, p_valid_before,
+    OVERRIDING SYSTEM VALUE
+    SELECT p_id, p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after, p_valid_before, p_valid_before,
            p_signature, p_has_code, p_state, p_attempt, n.head, to_timestamp(p_valid_before)
-      FROM networks n WHERE n.id = p_network
-    RETURNING id INTO a;
-    RETURN a;
+      FROM networks n WHERE n.id = p_network;
+    RETURN p_id;
 END $$;
 
 -- A valid signature over a known nonce with other terms is kept: it can be submitted by anybody, so the end of
@@ -244,14 +253,15 @@ BEGIN
     IF verdict = 'new' AND NOT p_verified THEN
         RETURN;
     ELSIF verdict = 'new' THEN
+        paying := nextval('payonce.authorizations_id_seq');
         INSERT INTO orders (id, receipt, rail, wire_version, tool, side_effect, cacheable, idempotent, method, target, request,
-                            payment_id, quote, payer, network, asset, payee, amount, work, work_by, work_until, work_began_at)
+                            payment_id, quote, payer, network, asset, payee, amount, authorization_id, work, work_by, work_until,
+                            work_began_at)
         VALUES (p_order, p_receipt, p_rail, p_version, p_tool, p_side_effect, p_cacheable, p_idempotent, p_method, p_target,
-                p_request, p_payment_id, p_quote, p_payer, p_network, p_asset, p_payee, p_amount, 'running', p_instance,
+                p_request, p_payment_id, p_quote, p_payer, p_network, p_asset, p_payee, p_amount, paying, 'running', p_instance,
                 now() + make_interval(secs => p_lease_s), now());
-        paying := authorization_store(p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
-                                      p_valid_before, p_signature, p_has_code, 'held', p_attempt);
-        UPDATE orders SET authorization_id = paying WHERE id = p_order;
+        PERFORM authorization_store(p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+                                    p_valid_before, p_signature, p_has_code, 'held', p_attempt, paying);
         PERFORM event_add(p_order, by_whom, 'accepted', NULL, 'work running, money held', facts || jsonb_build_object('tool', p_tool),
                           p_attempt);
         verdict := 'accepted';
@@ -374,17 +384,19 @@ BEGIN
     UPDATE orders SET work = 'done', work_ended_at = now(), work_note = NULL WHERE id = p_order;
     UPDATE authorizations SET state = 'due', due_at = now() WHERE id = o.authorization_id AND state IN ('held', 'released')
     RETURNING state INTO money;
-    PERFORM review_close(p_order, 'done', p_by::jsonb->>'actor', 'its answer came late', NULL);
-    PERFORM debt_earned(o, p_by::jsonb);
+    IF o.work = 'lost' THEN
+        PERFORM review_close(p_order, 'done', p_by::jsonb->>'actor', 'its answer came late', NULL);
+        PERFORM debt_earned(o, p_by::jsonb);
+    END IF;
     PERFORM event_add(p_order, p_by::jsonb, 'work_done', 'work ' || o.work, 'work done, money ' || coalesce(money, 'as it was'),
                       jsonb_build_object('status', p_status, 'digest', encode(p_digest, 'hex')));
 END $$;
 
 -- The last byte went to the socket. (It does not prove that the client has it.) A JSON array of hex ids.
-CREATE FUNCTION orders_delivered(p_orders text) RETURNS void LANGUAGE sql AS $$
-    UPDATE orders SET delivered_at = now()
-     WHERE id IN (SELECT decode(v, 'hex') FROM jsonb_array_elements_text(p_orders::jsonb) v) AND delivered_at IS NULL;
-$$;
+CREATE FUNCTION orders_delivered(p_orders text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE orders SET delivered_at = now() WHERE id = ANY (hex_ids(p_orders)) AND delivered_at IS NULL;
+END $$;
 
 -- Leases whose instance died: a read may be asked again, a write's outcome is unknown. Returns how many.
 CREATE FUNCTION orders_sweep(p_limit integer, p_by text DEFAULT NULL, OUT swept integer) LANGUAGE plpgsql AS $$

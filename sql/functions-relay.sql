@@ -44,7 +44,10 @@ $$;
 -- without being carried out burns our gas for nothing: it is left to the resolver.
 CREATE FUNCTION authorizations_claim(p_network text, p_limit integer, p_claim_s integer, p_need_s integer)
 RETURNS TABLE (id bigint, asset bytea, payer bytea, nonce bytea, payee bytea, amount text, valid_after text, valid_before bigint,
-    signature bytea, alone boolean) LANGUAGE sql AS $$
+    signature bytea, alone boolean) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
     UPDATE authorizations a SET claimed_until = now() + make_interval(secs => p_claim_s)
      WHERE a.id IN (SELECT x.id FROM authorizations x
                      WHERE x.network = p_network AND x.state = 'due' AND x.claimed_until < now() AND x.fruitless < 3
@@ -52,10 +55,10 @@ RETURNS TABLE (id bigint, asset bytea, payer bytea, nonce bytea, payee bytea, am
                      ORDER BY x.due_at LIMIT p_limit FOR UPDATE SKIP LOCKED)
     RETURNING a.id, a.asset::bytea, a.payer::bytea, a.nonce::bytea, a.payee::bytea, a.amount::text, a.valid_after::text,
               a.valid_before, a.signature, a.alone OR a.has_code;
-$$;
+END $$;
 CREATE FUNCTION authorizations_unclaim(p_ids text) RETURNS void LANGUAGE sql AS $$
     UPDATE authorizations SET claimed_until = '-infinity'
-     WHERE id IN (SELECT v::bigint FROM jsonb_array_elements_text(p_ids::jsonb) v) AND state = 'due';
+     WHERE id IN (SELECT unnest(number_ids(p_ids))) AND state = 'due';
 $$;
 
 -- The transaction's bytes, hash and account nonce, and the authorizations in it, before the first byte is broadcast.
@@ -90,16 +93,19 @@ BEGIN
     UPDATE authorizations a SET state = 'sent', sent_at = now(), looks = 0, next_look = now() + interval '2 s'
      WHERE a.id = ANY (ids);
     UPDATE relayers x SET next_nonce = p_account_nonce + 1 WHERE x.network = p_network AND x.address = p_relayer;
-    PERFORM event_add(a.order_id, p_by::jsonb, 'sent', 'money due', 'money sent',
-                      jsonb_build_object('tx', encode(p_hash, 'hex'), 'account_nonce', p_account_nonce))
-       FROM authorizations a WHERE a.id = ANY (ids) ORDER BY a.order_id;
+    PERFORM pg_advisory_xact_lock(hashtextextended('events:' || encode(x.o, 'hex'), 0))
+       FROM (SELECT DISTINCT a.order_id::bytea AS o FROM authorizations a WHERE a.id = ANY (ids) ORDER BY 1) x;
+    PERFORM events_add(p_by::jsonb, 'sent', (SELECT jsonb_agg(jsonb_build_object('order', encode(a.order_id, 'hex'), 'before', 'money due',
+                       'after', 'money sent', 'facts', jsonb_build_object('tx', encode(p_hash, 'hex'), 'account_nonce', p_account_nonce))
+                       ORDER BY a.order_id) FROM authorizations a WHERE a.id = ANY (ids)));
     verdict := 'stored';
 END $$;
 
-CREATE FUNCTION relay_broadcast(p_ids text) RETURNS void LANGUAGE sql AS $$
+CREATE FUNCTION relay_broadcast(p_ids text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
     UPDATE relay_transactions SET state = 'broadcast', broadcast_at = now()
-     WHERE id IN (SELECT v::bigint FROM jsonb_array_elements_text(p_ids::jsonb) v) AND state IN ('signed', 'broadcast');
-$$;
+     WHERE id = ANY (number_ids(p_ids)) AND state IN ('signed', 'broadcast');
+END $$;
 
 -- The same account nonce and call at a higher fee, committed before it is sent; the hash before it is kept, and may still be the
 -- one that is mined. verdict: stored, fenced, stale (it was mined or replaced meanwhile).
@@ -166,11 +172,12 @@ $$;
 -- The authorizations that a transaction carries and that are not ended.
 CREATE FUNCTION relay_authorizations(p_ids text)
 RETURNS TABLE (transaction_id bigint, id bigint, asset bytea, payer bytea, nonce bytea, payee bytea, amount text)
-LANGUAGE sql STABLE AS $$
-    SELECT c.transaction_id, a.id, a.asset::bytea, a.payer::bytea, a.nonce::bytea, a.payee::bytea, a.amount::text
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN QUERY SELECT c.transaction_id, a.id, a.asset::bytea, a.payer::bytea, a.nonce::bytea, a.payee::bytea, a.amount::text
       FROM relay_calls c JOIN authorizations a ON a.id = c.authorization_id
-     WHERE c.transaction_id = ANY (ARRAY(SELECT v::bigint FROM jsonb_array_elements_text(p_ids::jsonb) v)) AND a.ended_at IS NULL;
-$$;
+     WHERE c.transaction_id = ANY (number_ids(p_ids)) AND a.ended_at IS NULL;
+END $$;
 
 -- Due again only while it is the one that is to pay its order: another may have paid it meanwhile.
 CREATE FUNCTION still_wanted(a authorizations) RETURNS text LANGUAGE plpgsql STABLE AS $$
@@ -346,6 +353,7 @@ BEGIN
         ON a.network = p_network AND a.asset = decode(v->>'asset', 'hex') AND a.payer = decode(v->>'sender', 'hex')
        AND a.nonce = decode(v->>'nonce', 'hex') AND a.payee = decode(v->>'receiver', 'hex') AND a.amount = (v->>'amount')::numeric
        AND a.ended_at IS NULL;
+    PERFORM story_lock(ARRAY(SELECT (v->>'id')::bigint FROM jsonb_array_elements(proofs) v));
     ids := proofs_add(p_network, proofs, p_by::jsonb);
     INSERT INTO transfers (network, tx, log_index, asset, sender, receiver, amount, block, block_hash, block_time, nonce, class)
     SELECT p_network, decode(v->>'tx', 'hex'), (v->>'log_index')::bigint, decode(v->>'asset', 'hex'), decode(v->>'sender', 'hex'),

@@ -16,7 +16,7 @@ BEGIN
                     'relay_open', 'relay_authorizations', 'proofs_record', 'authorizations_look', 'authorization_end', 'authorization_doubted', 'authorization_puzzles',
                     'orders_sweep', 'relay_replace', 'relay_drop', 'blocks_to_check', 'block_undone',
                     'scan_cursor', 'transfers_known', 'scan_record', 'reconcile', 'money_counts']),
-                ('payonce_operator', ARRAY['server_facts', 'order_by_id', 'order_by_receipt', 'order_by_payment_id', 'money_counts',
+                ('payonce_operator', ARRAY['events_broken', 'server_facts', 'order_by_id', 'order_by_receipt', 'order_by_payment_id', 'money_counts',
                     'explain', 'review_list', 'review_resolve'])
                ) r (role, functions)
                JOIN pg_proc p ON p.pronamespace = 'payonce'::regnamespace AND p.proname = ANY (r.functions)

@@ -45,9 +45,10 @@ CREATE FUNCTION order_by_payment_id(p_payment_id text) RETURNS SETOF order_wire 
     SELECT * FROM order_wire WHERE payment_id = p_payment_id;
 $$;
 -- For many parked requests at once: a JSON array of hex ids.
-CREATE FUNCTION orders_by_ids(p_orders text) RETURNS SETOF order_wire LANGUAGE sql STABLE AS $$
-    SELECT * FROM order_wire WHERE id IN (SELECT decode(v, 'hex') FROM jsonb_array_elements_text(p_orders::jsonb) v);
-$$;
+CREATE FUNCTION orders_by_ids(p_orders text) RETURNS SETOF order_wire LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM order_wire WHERE id = ANY (hex_ids(p_orders));
+END $$;
 CREATE FUNCTION answer_by_order(p_order bytea)
 RETURNS TABLE (status bigint, headers text, body bytea) LANGUAGE sql STABLE AS $$
     SELECT status::bigint, headers, body FROM answers WHERE order_id = p_order;

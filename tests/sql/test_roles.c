@@ -35,7 +35,7 @@ static void test_roles(void **state)
         for (size_t t = 0; t < COUNT(tables); t++) {
             OWNED char *read = str_format("SELECT * FROM payonce.%s", tables[t]),
                        *del = str_format("DELETE FROM payonce.%s", tables[t]);
-            may(roles[r], read, r == 3 || (r == 2 && strcmp(tables[t], "answers") != 0));
+            may(roles[r], read, r >= 2 && strcmp(tables[t], "answers") != 0);
             if (strncmp(tables[t], "order_", 6) != 0) /* those are views */
                 may(roles[r], del, false);
         }
