@@ -7,7 +7,7 @@
 // the logs' ends printed.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync,
+import { chmodSync, closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync, statSync,
     writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -172,9 +172,18 @@ export class World {
     async startRole(name, { env = {}, config = this.config, port = this.ports.gateway } = {}) {
         const role = name.replace(/[0-9]+$/, '');
         this.#starts.set(name, { config, port });
+        const told = existsSync(this.#log(name)) ? statSync(this.#log(name)).size : 0;
         await this.#launch(name, program, ['--config', config, role], env);
         if (role === 'gateway')
             await this.#listens(name, port);
+        else
+            await this.#ready(name, told);
+    }
+
+    // A settler that is asked to stop before it can hear that ends by the signal, which is no fault.
+    async #ready(name, told) {
+        const says = () => readFileSync(this.#log(name)).subarray(told).includes('settler.ready');
+        await until(() => !this.isUp(name) || says(), 20_000);
     }
 
     // Another gateway on the same database, its configuration changed by `extra` and `network`; resolves to its URL.
