@@ -9,9 +9,8 @@ END $$;
 
 CREATE FUNCTION event_add(p_order bytea, p_by jsonb, p_event text, p_before text, p_after text, p_facts jsonb DEFAULT '{}',
     p_attempt bytea DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE e events;
+DECLARE e events; locked boolean := pg_advisory_xact_lock(hashtextextended('events:' || encode(p_order, 'hex'), 0)) IS NOT NULL;
 BEGIN
-    PERFORM pg_advisory_xact_lock(hashtextextended('events:' || encode(p_order, 'hex'), 0));
     SELECT x.seq, x.hash INTO e.seq, e.previous FROM events x WHERE x.order_id = p_order ORDER BY x.seq DESC LIMIT 1;
     e.order_id := p_order;
     e.seq := coalesce(e.seq, 0) + 1;

@@ -30,15 +30,24 @@ END $$;
 -- The advisory locks of a presented payment's identities, in one order for everybody.
 CREATE FUNCTION lock_identities(p_payment_id text, p_quote bytea, p_payer bytea, p_network text, p_asset bytea, p_nonce bytea)
 RETURNS void LANGUAGE plpgsql AS $$
-DECLARE k bigint;
+DECLARE
+    a bigint := hashtextextended('nonce:' || p_network || encode(p_asset || p_payer || p_nonce, 'hex'), 0);
+    b bigint := coalesce(hashtextextended('quote:' || encode(p_quote || p_payer, 'hex'), 0), a);
+    c bigint := coalesce(hashtextextended('id:' || p_payment_id, 0), a);
+    first bigint := least(a, b, c);
+    last bigint := greatest(a, b, c);
+    locked boolean;
 BEGIN
-    FOR k IN SELECT DISTINCT v FROM unnest(ARRAY[
-            hashtextextended('nonce:' || p_network || encode(p_asset || p_payer || p_nonce, 'hex'), 0),
-            hashtextextended('quote:' || encode(p_quote || p_payer, 'hex'), 0),
-            hashtextextended('id:' || p_payment_id, 0)]) v WHERE v IS NOT NULL ORDER BY v
-    LOOP
-        PERFORM pg_advisory_xact_lock(k);
-    END LOOP;
+    -- assigned and not PERFORMed, here and wherever each call comes by: an expression needs no query of its own
+    locked := pg_advisory_xact_lock(first) IS NOT NULL;
+    IF a NOT IN (first, last) THEN
+        locked := pg_advisory_xact_lock(a) IS NOT NULL;
+    ELSIF b NOT IN (first, last) THEN
+        locked := pg_advisory_xact_lock(b) IS NOT NULL;
+    ELSIF c NOT IN (first, last) THEN
+        locked := pg_advisory_xact_lock(c) IS NOT NULL;
+    END IF;
+    locked := pg_advisory_xact_lock(last) IS NOT NULL;
 END $$;
 
 -- A stock client that lost a reply signs anew and has no id: the same wallet, the identical request, and an order of it that is
@@ -78,7 +87,7 @@ BEGIN
         verdict := 'conflict_payer';
         RETURN;
     END IF;
-    FOREACH o IN ARRAY ARRAY[by_nonce, by_id, by_quote] LOOP
+    FOREACH o IN ARRAY CASE WHEN coalesce(by_nonce.id, by_id.id, by_quote.id) IS NULL THEN '{}' ELSE ARRAY[by_nonce, by_id, by_quote] END LOOP
         CONTINUE WHEN o.id IS NULL;
         IF o.request <> p_request OR (order_id IS NOT NULL AND order_id <> o.id) OR
            (o.payment_id IS NOT NULL AND p_payment_id IS NOT NULL AND o.payment_id <> p_payment_id) THEN
@@ -238,15 +247,17 @@ CREATE FUNCTION order_accept(p_attempt bytea, p_instance bytea, p_lease_s intege
     OUT verdict text, OUT order_id bytea, OUT receipt bytea, OUT epoch integer, OUT similar_order bytea)
 LANGUAGE plpgsql AS $$
 DECLARE
-    m record; o orders; a authorizations; paying bigint; was text; by_whom jsonb := p_by::jsonb;
+    m record; o orders; a authorizations; paying bigint; was text; done boolean; by_whom jsonb := p_by::jsonb;
     facts jsonb := jsonb_build_object('nonce', encode(p_nonce, 'hex'), 'amount', p_amount::text, 'valid_before', p_valid_before);
 BEGIN
-    PERFORM lock_identities(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce);
+    done := lock_identities(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce) IS NULL;
     m := order_match(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce, p_request);
     verdict := m.verdict;
-    SELECT * INTO o FROM orders x WHERE x.id = m.order_id FOR NO KEY UPDATE;
-    SELECT * INTO a FROM authorizations x WHERE x.id = m.authorization_id FOR UPDATE;
-    IF a.id IS NOT NULL THEN
+    IF m.order_id IS NOT NULL THEN
+        SELECT * INTO o FROM orders x WHERE x.id = m.order_id FOR NO KEY UPDATE;
+    END IF;
+    IF m.authorization_id IS NOT NULL THEN
+        SELECT * INTO a FROM authorizations x WHERE x.id = m.authorization_id FOR UPDATE;
         PERFORM signature_keep(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature);
     END IF;
 
@@ -260,10 +271,10 @@ BEGIN
         VALUES (p_order, p_receipt, p_rail, p_version, p_tool, p_side_effect, p_cacheable, p_idempotent, p_method, p_target,
                 p_request, p_payment_id, p_quote, p_payer, p_network, p_asset, p_payee, p_amount, paying, 'running', p_instance,
                 now() + make_interval(secs => p_lease_s), now());
-        PERFORM authorization_store(p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
-                                    p_valid_before, p_signature, p_has_code, 'held', p_attempt, paying);
-        PERFORM event_add(p_order, by_whom, 'accepted', NULL, 'work running, money held', facts || jsonb_build_object('tool', p_tool),
-                          p_attempt);
+        paying := authorization_store(p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+                                      p_valid_before, p_signature, p_has_code, 'held', p_attempt, paying);
+        done := event_add(p_order, by_whom, 'accepted', NULL, 'work running, money held', facts || jsonb_build_object('tool', p_tool),
+                          p_attempt) IS NULL;
         verdict := 'accepted';
         order_id := p_order;
         receipt := p_receipt;
@@ -367,7 +378,7 @@ END $$;
 -- lease was taken for dead, but before anybody ran the work again, is the work's outcome after all.
 CREATE FUNCTION order_finish(p_order bytea, p_epoch integer, p_work text, p_note text, p_status integer, p_headers text,
     p_body bytea, p_digest bytea, p_by text DEFAULT NULL, OUT verdict text, OUT landed boolean) LANGUAGE plpgsql AS $$
-DECLARE o orders; money text;
+DECLARE o orders; money text; told boolean;
 BEGIN
     SELECT * INTO STRICT o FROM orders WHERE id = p_order FOR NO KEY UPDATE;
     IF o.work_epoch <> p_epoch OR NOT (o.work = 'running' OR (p_work = 'done' AND o.work = 'lost')) THEN
@@ -388,8 +399,8 @@ BEGIN
         PERFORM review_close(p_order, 'done', p_by::jsonb->>'actor', 'its answer came late', NULL);
         PERFORM debt_earned(o, p_by::jsonb);
     END IF;
-    PERFORM event_add(p_order, p_by::jsonb, 'work_done', 'work ' || o.work, 'work done, money ' || coalesce(money, 'as it was'),
-                      jsonb_build_object('status', p_status, 'digest', encode(p_digest, 'hex')));
+    told := event_add(p_order, p_by::jsonb, 'work_done', 'work ' || o.work, 'work done, money ' || coalesce(money, 'as it was'),
+                      jsonb_build_object('status', p_status, 'digest', encode(p_digest, 'hex'))) IS NULL;
 END $$;
 
 -- The last byte went to the socket. (It does not prove that the client has it.) A JSON array of hex ids.

@@ -332,8 +332,9 @@ END $$;
 
 -- Of [{"tx", "log_index"}] those that are booked already.
 CREATE FUNCTION transfers_known(p_network text, p_logs text) RETURNS TABLE (tx bytea, log_index bigint) LANGUAGE sql STABLE AS $$
-    SELECT t.tx::bytea, t.log_index FROM jsonb_array_elements(p_logs::jsonb) v
-      JOIN transfers t ON t.network = p_network AND t.tx = decode(v->>'tx', 'hex') AND t.log_index = (v->>'log_index')::bigint;
+    SELECT l.tx, l.log_index
+      FROM (SELECT decode(v->>'tx', 'hex') AS tx, (v->>'log_index')::bigint AS log_index FROM jsonb_array_elements(p_logs::jsonb) v) l
+     WHERE (SELECT true FROM transfers t WHERE t.network = p_network AND t.tx = l.tx AND t.log_index = l.log_index);
 $$;
 
 -- The cursor and what was found, in one commit. Each finding is {"tx", "log_index", "block", "block_hash", "block_time", "asset",

@@ -59,10 +59,12 @@ struct link {
     unsigned failures;
     PGresult *answer; /* of the question under way: its first error, else its last result */
 };
-/* Every statement has its index: a plan that was made while a table was empty must not go on reading all of it. */
+/* Every statement has its index: a plan that was made while a table was empty must not go on reading all of it, or all of an
+ * index to merge or hash it. */
 #define LINK_SETTINGS                                                                                                  \
     "SET search_path = payonce, pg_temp; SET statement_timeout = '20s'; SET lock_timeout = '10s';"                     \
-    "SET jit = off; SET enable_seqscan = off;"                                                                         \
+    "SET jit = off; SET enable_seqscan = off; SET enable_mergejoin = off; SET enable_hashjoin = off;"                  \
+    "SET plan_cache_mode = force_generic_plan;"                                                                        \
     "SET idle_in_transaction_session_timeout = '10s'; SET client_connection_check_interval = '2s';"                    \
     "SET default_transaction_isolation = 'read committed';"
 void link_open(struct link *k, struct server *s, const struct link_uses *uses, void *owner, const char *greeting);
