@@ -253,16 +253,18 @@ static enum verdict http_verdict(struct call *c, const struct fetch_answer *a, j
     case FETCH_ANSWERED:
         break;
     }
-    if (a->status != 200) {
-        c->why = a->status == 429 ? "HTTP 429" : a->status >= 500 ? "HTTP 5xx" : "HTTP status other than 200";
-        return a->status == 429 || a->status >= 500 ? FAILED : JUNK;
+    if (a->status == 429 || a->status >= 500) {
+        c->why = a->status == 429 ? "HTTP 429" : "HTTP 5xx";
+        return FAILED;
     }
     *ret_root = json_read(a->body.p, a->body.n, &why);
-    if (!*ret_root) {
+    enum verdict v = *ret_root ? reply_verdict(c, *ret_root) : JUNK;
+    if (!*ret_root)
         c->why = "not JSON";
-        return JUNK;
-    }
-    return reply_verdict(c, *ret_root);
+    if (a->status == 200 || v == GOOD || v == LIMITED) /* some say a request's own fault by HTTP too */
+        return v;
+    c->why = "HTTP status other than 200";
+    return JUNK;
 }
 
 static void attempt(struct call *c);

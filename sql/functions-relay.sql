@@ -371,11 +371,19 @@ BEGIN
     SELECT s.block INTO block FROM scans s WHERE s.network = p_network AND s.wallet = p_wallet;
 END $$;
 
--- Of [{"tx", "log_index"}] those that are booked already.
-CREATE FUNCTION transfers_known(p_network text, p_logs text) RETURNS TABLE (tx bytea, log_index bigint) LANGUAGE sql STABLE AS $$
-    SELECT t.tx::bytea, t.log_index FROM jsonb_array_elements(p_logs::jsonb) v
-      JOIN transfers t ON t.network = p_network AND t.tx = decode(v->>'tx', 'hex') AND t.log_index = (v->>'log_index')::bigint;
-$$;
+-- Of [{"tx", "log_index"}] those that are booked already. missing: how many that are proven, in the blocks after p_from up to p_to, are
+-- not among them: then the list is not whole.
+CREATE FUNCTION transfers_known(p_network text, p_wallet bytea, p_from bigint, p_to bigint, p_logs text)
+RETURNS TABLE (tx bytea, log_index bigint, missing bigint) LANGUAGE plpgsql STABLE AS $$
+DECLARE l jsonb := p_logs::jsonb; lost bigint;
+BEGIN
+    SELECT count(*) INTO lost FROM proofs p JOIN authorizations a ON a.id = p.authorization_id
+     WHERE p.network = p_network AND p.block > p_from AND p.block <= p_to AND a.payee = p_wallet
+       AND NOT l @> jsonb_build_array(jsonb_build_object('tx', encode(p.tx, 'hex'), 'log_index', p.log_index));
+    RETURN QUERY SELECT t.tx::bytea, t.log_index, lost FROM jsonb_array_elements(l) v
+      JOIN transfers t ON t.network = p_network AND t.tx = decode(v->>'tx', 'hex') AND t.log_index = (v->>'log_index')::bigint
+     UNION ALL SELECT NULL, NULL, lost WHERE lost > 0;
+END $$;
 
 -- The cursor and what was found, in one commit. Each finding is {"tx", "log_index", "block", "block_hash", "block_time", "asset",
 -- "sender", "receiver", "amount", "nonce"?}. With the nonce of an authorization that we know, and its terms, it is that one's
