@@ -215,6 +215,14 @@ static bool has_null(const struct call *c)
     return false;
 }
 
+static bool has_error(const struct call *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->answers[i].rc == RPC_ERROR)
+            return true;
+    return false;
+}
+
 static enum verdict reply_verdict(struct call *c, json_t *root)
 {
     switch (reply_read(root, c->first_id, c->n + c->asks_chain, c->sends, c->answers)) {
@@ -261,7 +269,7 @@ static enum verdict http_verdict(struct call *c, const struct fetch_answer *a, j
     enum verdict v = *ret_root ? reply_verdict(c, *ret_root) : JUNK;
     if (!*ret_root)
         c->why = "not JSON";
-    if (a->status == 200 || v == GOOD || v == LIMITED) /* some say a request's own fault by HTTP too */
+    if (a->status == 200 || v == LIMITED || (v == GOOD && has_error(c))) /* some say a no by HTTP too */
         return v;
     c->why = "HTTP status other than 200";
     return JUNK;

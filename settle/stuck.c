@@ -56,7 +56,7 @@ static void say_capped(struct desk *d, const struct db_rows *open, int i)
     DB_ROWS *rows = NULL;
     arg_int(&a, row_int(open, i, "id"));
     if (db_wait(d->db, "relay_capped", &a, clock_mono_ms() + DESK_DB_MS, &rows) == DB_OK && row_bool(rows, 0, "first"))
-        log_error("settler.fee_capped", "network=%s nonce=%" PRId64 " max_fee=%s fee_max=%s hint=it waits; raise fee_max", d->net->id,
+        log_error("settler.fee_capped", "network=%s nonce=%" PRId64 " max_fee=%s fee_max=%s hint=it waits; raise fee_max_wei", d->net->id,
                   row_int(open, i, "account_nonce"), amount_text(row_amount(open, i, "max_fee")).s,
                   amount_text(d->net->fee_max).s);
 }

@@ -54,8 +54,9 @@ static inline int64_t terms_known_by(const struct net *n, int64_t finality_s, in
 {
     enum { FINALITY_UNSEEN_S = 1800, LOOK_S = 60, SLACK_S = 10 };
     int64_t block_s = (n->block_time_ms + 999) / 1000;
-    int64_t configured = n->finality_blocks ? (int64_t)n->finality_blocks * n->block_time_ms / 1000 : FINALITY_UNSEEN_S;
-    int64_t finality = (finality_s > 0 ? finality_s : configured) + 2 * block_s;
+    int64_t configured = ((int64_t)n->finality_blocks * n->block_time_ms + 999) / 1000;
+    int64_t finality = finality_s > configured ? finality_s : configured > 0 ? configured : FINALITY_UNSEEN_S;
+    finality += 2 * block_s;
     return dead_after + finality + (finality / 2 < LOOK_S ? finality / 2 : LOOK_S) + SLACK_S;
 }
 
