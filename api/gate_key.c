@@ -34,8 +34,8 @@ static json_t *members(const struct call *c, const struct named *w)
         json_object_set_new(more, "receipt", json_sprintf("%s/receipts/%s", url, receipt.s));
     if (c->seat && c->outcome.dead_after > 0) {
         json_object_set_new(more, "final", json_false());
-        json_object_set_new(more, "known_by",
-                            json_string(time_iso(terms_known_by(c->seat->net, c->outcome.dead_after)).s));
+        int64_t known_by = terms_known_by(c->seat->net, c->seat->finality_s, c->outcome.dead_after);
+        json_object_set_new(more, "known_by", json_string(time_iso(known_by).s));
     }
     return more;
 }

@@ -93,7 +93,7 @@ struct step gate_in_flight(struct request *rq)
     json_t *more = order_members(c);
     json_object_set_new(more, "retry_after", json_integer(5));
     json_object_set_new(more, "final", json_false());
-    json_object_set_new(more, "known_by", json_string(time_iso(terms_known_by(c->seat->net, dead)).s));
+    json_object_set_new(more, "known_by", json_string(time_iso(terms_known_by(c->seat->net, c->seat->finality_s, dead)).s));
     c->g->counts[COUNT_IN_FLIGHT]++;
     outcome_note(c->g, &c->order, "told_in_flight", gate_by(rq));
     struct reply *r = reply_problem(rq, ERR_PAYMENT_IN_FLIGHT, NULL, more);
@@ -186,7 +186,8 @@ void gate_not_final(struct request *rq, struct reply *r)
     struct call *c = gate_call(rq);
     reply_header(r, "Payonce-Final", "false");
     reply_header(r, "Payonce-Known-By",
-                 time_iso(terms_known_by(c->seat->net, (int64_t)amount_u64_cap(c->payment.auth.valid_before))).s);
+                 time_iso(terms_known_by(c->seat->net, c->seat->finality_s,
+                                         (int64_t)amount_u64_cap(c->payment.auth.valid_before))).s);
 }
 
 /* ---- the answer ---- */
@@ -243,6 +244,8 @@ static void have_answer(void *arg, enum db_rc rc, const struct db_rows *rows)
     }
     struct slice headers = row_text(rows, 0, "headers"), body = row_bytes(rows, 0, "body");
     struct json_why why;
+    if (c->has_work)                             /* of an epoch that came too late */
+        work_done(&c->work);
     c->has_work = true;
     c->work = (struct work){ .end = WORK_DONE, .status = (int)row_int(rows, 0, "status") };
     c->work.headers = json_read(headers.p, headers.n, &why);

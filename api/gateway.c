@@ -57,6 +57,16 @@ static void beaten(void *arg, enum db_rc rc, const struct db_rows *rows)
         log_warn("gateway.no_heartbeat", "hint=the database does not answer; leases run out in %d s", BEAT_TTL_S);
 }
 
+static void have_finality(void *arg, enum db_rc rc, const struct db_rows *rows)
+{
+    struct gateway *g = arg;
+    for (int row = 0; rc == DB_OK && row < db_count(rows); row++)
+        for (size_t i = 0; i < g->config->net_count; i++)
+            if (row_is(rows, row, "id", g->config->nets[i].id))
+                g->seats[i].finality_s = row_int(rows, row, "finality_s");
+}
+
+/* Signs of life out, and what the settlers learned of their networks in. */
 static void beat(void *arg)
 {
     struct gateway *g = arg;
@@ -65,6 +75,8 @@ static void beat(void *arg)
     arg_text(&a, "gateway");
     arg_int(&a, BEAT_TTL_S);
     db_call(g->db, "instance_beat", &a, clock_mono_ms() + BEAT_MS, beaten, g);
+    DB_ARGS none = { 0 };
+    db_call(g->db, "networks_finality", &none, clock_mono_ms() + BEAT_MS, have_finality, g);
     timer_set(g->loop, &g->beat, clock_mono_ms() + BEAT_MS, beat, g);
 }
 

@@ -14,6 +14,7 @@ struct seat {
     struct rpc *rpc;
     struct checker *checker;
     bool pinned, asked;              /* asked: there was a first answer to that */
+    int64_t finality_s;              /* as the settlers measured it; 0: not yet */
     struct timer retry;
     struct gateway *gateway;
 };

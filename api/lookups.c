@@ -79,7 +79,7 @@ static void have_row(void *arg, enum db_rc rc, const struct db_rows *rows)
     if (rc == DB_OK && db_count(rows) > 0) {
         for (size_t i = 0; i < g->config->net_count; i++)
             if (row_is(rows, 0, "network", g->config->nets[i].id))
-                links.known_by = terms_known_by(&g->config->nets[i], row_int(rows, 0, "dead_after"));
+                links.known_by = terms_known_by(&g->config->nets[i], g->seats[i].finality_s, row_int(rows, 0, "dead_after"));
         l->found = l->build(rows, 0, &links);
     }
     request_go(arg, say);

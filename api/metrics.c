@@ -95,6 +95,8 @@ static const struct gauge {
     { "duplicates", "payonce_duplicate_charges_total", "counter", NULL,
       "Second payments for one order, each owed back." },
     { "relay", "payonce_relay_transactions", "gauge", "state", "The newest 10,000 relay transactions by state." },
+    { "fee_capped", "payonce_relay_fee_capped", "gauge", "network",
+      "Account nonces that wait for a block at fee_max_wei, where their fee cannot be raised." },
     { "gas", "payonce_gas_balance_wei", "gauge", "network", "What the relayer has for gas." },
     { "seen", "payonce_network_seen_age_seconds", "gauge", "network", "Since a settler last read the network's head." },
 };

@@ -215,6 +215,10 @@ struct receipt {
     json_t *logs;                    /* owned */
 };
 bool receipt_read(const json_t *j, struct receipt *ret) MUST_CHECK;      /* false: malformed */
+/* The same from all logs of a block, as eth_getLogs by its hash gives them, for nodes that do not find the receipt. A transaction
+ * that has logs succeeded; gas and place are not known. False: a log is left out or malformed, or none is of this transaction. */
+bool receipt_of_logs(const json_t *logs, const struct hash32 *tx, const struct hash32 *block_hash, uint64_t block,
+                     struct receipt *ret) MUST_CHECK;
 void receipt_done(struct receipt *r);
 /* Looks in the receipt's logs for the end of (token, payer, nonce). False: no such event in it. */
 bool receipt_find(const struct receipt *r, const struct address *token, const struct address *payer,

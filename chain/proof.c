@@ -87,6 +87,31 @@ static bool log_read(const json_t *j, const struct receipt *r, struct log *ret)
     return true;
 }
 
+bool receipt_of_logs(const json_t *logs, const struct hash32 *tx, const struct hash32 *block_hash, uint64_t block,
+                     struct receipt *ret)
+{
+    struct receipt r = { .found = true, .success = true, .block = block, .tx = *tx, .block_hash = *block_hash };
+    JSON *own = json_array();
+    for (size_t i = 0; i < json_array_size(logs); i++) {
+        json_t *log = json_array_get(logs, i);
+        struct hash32 in, block_of_log;
+        uint64_t index;
+        if (!rpc_read_hash(json_object_get(log, "transactionHash"), &in) ||
+            !rpc_read_hash(json_object_get(log, "blockHash"), &block_of_log) ||
+            !rpc_read_u64(json_object_get(log, "logIndex"), &index))
+            return false;
+        if (index != i || !hash_eq(&block_of_log, block_hash))
+            return false; /* what is left out might come between an event and its Transfer */
+        if (hash_eq(&in, tx))
+            json_array_append(own, log);
+    }
+    if (json_array_size(own) == 0)
+        return false;
+    r.logs = MOVE(own);
+    *ret = r;
+    return true;
+}
+
 static struct hash32 topic_of(const struct address *a)
 {
     struct hash32 h = { { 0 } };

@@ -215,6 +215,14 @@ static bool has_null(const struct call *c)
     return false;
 }
 
+static bool has_error(const struct call *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->answers[i].rc == RPC_ERROR)
+            return true;
+    return false;
+}
+
 static enum verdict reply_verdict(struct call *c, json_t *root)
 {
     switch (reply_read(root, c->first_id, c->n + c->asks_chain, c->sends, c->answers)) {
@@ -253,16 +261,18 @@ static enum verdict http_verdict(struct call *c, const struct fetch_answer *a, j
     case FETCH_ANSWERED:
         break;
     }
-    if (a->status != 200) {
-        c->why = a->status == 429 ? "HTTP 429" : a->status >= 500 ? "HTTP 5xx" : "HTTP status other than 200";
-        return a->status == 429 || a->status >= 500 ? FAILED : JUNK;
+    if (a->status == 429 || a->status >= 500) {
+        c->why = a->status == 429 ? "HTTP 429" : "HTTP 5xx";
+        return FAILED;
     }
     *ret_root = json_read(a->body.p, a->body.n, &why);
-    if (!*ret_root) {
+    enum verdict v = *ret_root ? reply_verdict(c, *ret_root) : JUNK;
+    if (!*ret_root)
         c->why = "not JSON";
-        return JUNK;
-    }
-    return reply_verdict(c, *ret_root);
+    if (a->status == 200 || v == LIMITED || (v == GOOD && has_error(c))) /* some say a no by HTTP too */
+        return v;
+    c->why = "HTTP status other than 200";
+    return JUNK;
 }
 
 static void attempt(struct call *c);

@@ -49,13 +49,33 @@ bool desk_scan(struct desk *d);      /* every Transfer to our wallets, up to the
 
 /* Sends the stored bytes of row i of relay_open, once more or for the first time. */
 void desk_broadcast(struct desk *d, const struct db_rows *open, int i);
+/* Signs with the next account nonce, commits, sends. tx: gas, to and data; ids: the authorizations in it. False: the lease or
+ * the nonce is no longer ours, or the database is away; the stored bytes, if they were stored, go out when the lease is taken again. */
+bool desk_send(struct desk *d, struct transaction *tx, const json_t *ids);
 /* What does not come into a block: the fee of the next nonce is raised, and nonces that others used are given up. */
 struct mined {
     struct receipt receipt;
     uint64_t block_time;
+    bool absent;                     /* the nodes say that there is no receipt */
     bool usable;                     /* deep enough, and its block is the chain's block of that number */
 };
 void desk_unstick(struct desk *d, const struct db_rows *open, const struct mined *m);
+void desk_fill_gap(struct desk *d, const struct db_rows *open);
+
+/* Where a log stands, and what the transaction there did. Rows that name an authorization have "asset", "payer" and "nonce". */
+struct auth_key { struct address asset, payer; struct hash32 nonce; };
+struct place { struct hash32 tx, block_hash; uint64_t block; };
+void desk_key(const struct db_rows *rows, int i, struct auth_key *ret);
+struct rpc_item desk_ask_flag(const struct db_rows *rows, int i, uint64_t block) MUST_CHECK;    /* is it used? */
+bool desk_read_flag(const struct rpc_answer *a, bool *ret) MUST_CHECK;
+bool place_read(const json_t *log, struct place *ret) MUST_CHECK;
+/* The transaction that used or cancelled the nonce of row i ("from_block" too), from the token's own indexed logs. */
+enum seek { SEEK_FOUND, SEEK_NONE /* the nodes have no such log */, SEEK_FAILED };
+enum seek desk_seek(struct desk *d, const struct db_rows *rows, int i, struct place *ret) MUST_CHECK;
+/* Its receipt, or what all logs of its block say in its stead, in a block of the chain as it is now. Caller: receipt_done. */
+bool desk_landed(struct desk *d, const struct place *p, struct receipt *ret, uint64_t *ret_time) MUST_CHECK;
+/* If it is a transaction of our wallet's and deep: records all that it proves and its own end, as if desk_prove had found it. */
+bool desk_mined(struct desk *d, const struct receipt *r, uint64_t block_time) MUST_CHECK;
 
 /* Like rpc_wait, but an answer counts only when the network's quorum of endpoints gives it. */
 struct rpc_answers quorum_wait(struct desk *d, struct rpc_item *items, size_t n) MUST_CHECK;

@@ -58,6 +58,14 @@ bool desk_record(struct desk *d, json_t *proofs, json_t *mined, json_t *unpaid)
 
 /* ---- receipts of what is open ---- */
 
+static bool read_open(struct desk *d, struct db_rows **ret)
+{
+    DB_ARGS a = { 0 };
+    arg_text(&a, d->net->id);
+    arg_bytes(&a, d->relayer->address.b, 20);
+    return db_wait(d->db, "relay_open", &a, clock_mono_ms() + DESK_DB_MS, ret) == DB_OK;
+}
+
 static void read_receipts(struct desk *d, const struct db_rows *open, struct mined *m)
 {
     size_t n = (size_t)db_count(open);
@@ -68,8 +76,8 @@ static void read_receipts(struct desk *d, const struct db_rows *open, struct min
     }
     struct rpc_answers r = quorum_wait(d, items, n);
     for (size_t i = 0; i < n; i++)
-        if (r.a[i].rc == RPC_OK && !receipt_read(r.a[i].result, &m[i].receipt))
-            memset(&m[i], 0, sizeof m[i]);
+        if (r.a[i].rc == RPC_OK && receipt_read(r.a[i].result, &m[i].receipt))
+            m[i].absent = !m[i].receipt.found;
     rpc_answers_done(&r);
 }
 
@@ -118,13 +126,12 @@ static const struct mined *mined_of(const struct db_rows *open, const struct min
 static void judge(const struct db_rows *open, const struct mined *m, const struct db_rows *auths, int i, json_t *proofs, json_t *unpaid)
 {
     const struct mined *x = mined_of(open, m, row_int(auths, i, "transaction_id"));
-    struct address asset, payer;
-    struct hash32 nonce;
+    struct auth_key key;
     struct auth_event e;
-    if (!x || !x->usable || !row_copy(auths, i, "asset", asset.b, 20) || !row_copy(auths, i, "payer", payer.b, 20) ||
-        !row_copy(auths, i, "nonce", nonce.b, 32))
+    if (!x || !x->usable)
         return;
-    if (!x->receipt.success || !receipt_find(&x->receipt, &asset, &payer, &nonce, &e))
+    desk_key(auths, i, &key);
+    if (!x->receipt.success || !receipt_find(&x->receipt, &key.asset, &key.payer, &key.nonce, &e))
         json_array_append_new(unpaid, json_integer(row_int(auths, i, "id")));
     else if (desk_proves(&e, auths, i))
         desk_add_proof(proofs, row_int(auths, i, "id"), &e, x->block_time);
@@ -167,6 +174,24 @@ static bool record_mined(struct desk *d, const struct db_rows *open, const struc
     return desk_record(d, proofs, MOVE(mined), unpaid);
 }
 
+bool desk_mined(struct desk *d, const struct receipt *r, uint64_t block_time)
+{
+    DB_ROWS *open = NULL;
+    if (!d->owner || !desk_deep(d, r->block) || !read_open(d, &open))
+        return false;
+    size_t n = (size_t)db_count(open);
+    OWNED struct mined *m = mem_new(n * sizeof *m);
+    bool ours = false;
+    for (size_t i = 0; i < n; i++) {
+        struct hash32 hash;
+        if (row_copy(open, (int)i, "hash", hash.b, 32) && hash_eq(&hash, &r->tx)) {
+            m[i] = (struct mined){ .receipt = *r, .block_time = block_time, .usable = true };
+            ours = true;
+        }
+    }
+    return ours && record_mined(d, open, m);
+}
+
 /* Never sent, or nothing seen of it for a while: the very same bytes again. */
 static void send_again(struct desk *d, const struct db_rows *open, const struct mined *m)
 {
@@ -184,11 +209,8 @@ bool desk_prove(struct desk *d)
     if (!d->owner || !d->open || (!d->new_head && now < d->open_at_ms))
         return true;
     d->open_at_ms = now + 1000;
-    DB_ARGS a = { 0 };
     DB_ROWS *open = NULL;
-    arg_text(&a, d->net->id);
-    arg_bytes(&a, d->relayer->address.b, 20);
-    if (db_wait(d->db, "relay_open", &a, now + DESK_DB_MS, &open) != DB_OK)
+    if (!read_open(d, &open))
         return false;
     size_t n = (size_t)db_count(open);
     d->open = n > 0;
@@ -200,6 +222,7 @@ bool desk_prove(struct desk *d)
     bool ok = record_mined(d, open, m);
     send_again(d, open, m);
     desk_unstick(d, open, m);
+    desk_fill_gap(d, open);
     for (size_t i = 0; i < n; i++)
         receipt_done(&m[i].receipt);
     return ok;

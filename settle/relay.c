@@ -170,51 +170,59 @@ void desk_broadcast(struct desk *d, const struct db_rows *open, int i)
         broadcast(d, row_int(open, i, "id"), &hash, row_bytes(open, i, "raw"));
 }
 
-/* Signs with the next account nonce, commits, sends. False: the lease or the nonce is no longer ours, or the database is
- * away; the stored bytes, if they were stored, go out when the lease is taken again. */
-static bool send(struct desk *d, const struct parcel *p)
+bool desk_send(struct desk *d, struct transaction *tx, const json_t *ids)
 {
-    BUF data = { 0 }, raw = { 0 };
-    struct transaction tx = { .chain_id = d->net->chain_id, .nonce = d->next_nonce, .max_fee = desk_fee(d), .max_tip = d->tip };
+    BUF raw = { 0 };
+    OWNED char *text = json_write(ids);
     struct hash32 hash;
-    parcel_call(p, &tx.to, &data);
-    tx.data = (struct slice){ data.p, data.n };
-    if (!parcel_gas(d, p, &tx.to, &data, &tx.gas))
-        return true;                             /* stays claimed for a while, then is tried again */
-    if (!transaction_sign(&tx, d->relayer, &raw, &hash))
-        return false;
-
-    JSON *ids = parcel_ids(p);
-    OWNED char *ids_text = json_write(ids);
     DB_ARGS a = { 0 };
     DB_ROWS *rows = NULL;
+    tx->chain_id = d->net->chain_id;
+    tx->nonce = d->next_nonce;
+    tx->max_fee = desk_fee(d);
+    tx->max_tip = d->tip;
+    if (!transaction_sign(tx, d->relayer, &raw, &hash))
+        return false;
     arg_text(&a, d->net->id);
     arg_bytes(&a, d->relayer->address.b, 20);
     arg_bytes(&a, d->instance.b, 16);
     arg_int(&a, d->epoch);
-    arg_int(&a, (int64_t)tx.nonce);
+    arg_int(&a, (int64_t)tx->nonce);
     arg_bytes(&a, hash.b, 32);
     arg_bytes(&a, raw.p, raw.n);
-    arg_int(&a, (int64_t)tx.gas);
-    arg_amount(&a, tx.max_fee);
-    arg_amount(&a, tx.max_tip);
-    arg_bytes(&a, tx.to.b, 20);
-    arg_bytes(&a, data.p, data.n);
-    arg_text(&a, ids_text);
+    arg_int(&a, (int64_t)tx->gas);
+    arg_amount(&a, tx->max_fee);
+    arg_amount(&a, tx->max_tip);
+    arg_bytes(&a, tx->to.b, 20);
+    arg_bytes(&a, tx->data.n > 0 ? tx->data.p : "", tx->data.n);
+    arg_text(&a, text);
     arg_text(&a, d->by);
     FAILPOINT("settler-before-store");
     if (db_wait(d->db, "relay_store", &a, clock_mono_ms() + DESK_DB_MS, &rows) != DB_OK || !row_is(rows, 0, "verdict", "stored")) {
-        log_warn("settler.not_stored", "network=%s nonce=%" PRIu64 " verdict=%s", d->net->id, tx.nonce,
+        log_warn("settler.not_stored", "network=%s nonce=%" PRIu64 " verdict=%s", d->net->id, tx->nonce,
                  rows ? row_text(rows, 0, "verdict").p : "unavailable");
         d->owner = false;
         return false;
     }
     FAILPOINT("settler-after-store");
-    d->next_nonce++;
+    d->next_nonce = (uint64_t)row_int(rows, 0, "next_nonce");
     d->open = true;
-    log_info("settler.sent", "network=%s tx=%s nonce=%" PRIu64 " authorizations=%d", d->net->id, hash_text(&hash).s, tx.nonce, p->n);
+    log_info("settler.sent", "network=%s tx=%s nonce=%" PRIu64 " authorizations=%zu", d->net->id, hash_text(&hash).s, tx->nonce,
+             json_array_size(ids));
     broadcast(d, row_int(rows, 0, "id"), &hash, (struct slice){ raw.p, raw.n });
     return true;
+}
+
+static bool send(struct desk *d, const struct parcel *p)
+{
+    BUF data = { 0 };
+    struct transaction tx = { 0 };
+    parcel_call(p, &tx.to, &data);
+    tx.data = (struct slice){ data.p, data.n };
+    if (!parcel_gas(d, p, &tx.to, &data, &tx.gas))
+        return true;                             /* stays claimed for a while, then is tried again */
+    JSON *ids = parcel_ids(p);
+    return desk_send(d, &tx, ids);
 }
 
 /* ---- what is due ---- */

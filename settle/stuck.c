@@ -1,6 +1,6 @@
 /* Transactions that do not come into a block. The account's next nonce holds up every later one, so it is that one whose fee is
  * raised: the same nonce, the same call, and every hash kept, since any of them may be the one that is mined. A nonce that the
- * final chain has used with none of our hashes is given up, and what it carried goes again. */
+ * final chain has used with none of our hashes, nor for anything that they carry, is given up, and what it carried goes again. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,12 +10,12 @@
 
 /* Nodes take a replacement from 10 % on. What the head's base fee has priced out is raised soon; what could be mined has another
  * trouble (a node that forgot it, no gas money), which a fee does not mend, and is raised only after a long while. */
-enum { PRICED_OUT_S = 12, PRICED_OUT_BLOCKS = 5, LONG_S = 60, TAKEN_S = 30, RAISE_PERCENT = 25 };
+enum { PRICED_OUT_S = 12, PRICED_OUT_BLOCKS = 5, LONG_S = 60, TAKEN_S = 30, RAISE_PERCENT = 25, LEAST_PERCENT = 10 };
 
-static struct amount raised(struct amount fee)
+static struct amount raised(struct amount fee, unsigned percent)
 {
     struct amount more;
-    return amount_add(fee, amount_of(amount_u64_cap(fee) / 100 * RAISE_PERCENT + 1), &more) ? more : fee;
+    return amount_add(fee, amount_of(amount_u64_cap(fee) / 100 * percent + percent), &more) ? more : fee;
 }
 
 static struct amount larger(struct amount a, struct amount b)
@@ -49,6 +49,29 @@ static bool is_stuck(const struct desk *d, const struct db_rows *open, int i)
     return row_int(open, i, "stuck_s") >= (priced_out ? soon_s : LONG_S);
 }
 
+/* Said once a nonce: it waits for the chain to become cheaper, or for a larger fee_max. */
+static void say_capped(struct desk *d, const struct db_rows *open, int i)
+{
+    DB_ARGS a = { 0 };
+    DB_ROWS *rows = NULL;
+    arg_int(&a, row_int(open, i, "id"));
+    if (db_wait(d->db, "relay_capped", &a, clock_mono_ms() + DESK_DB_MS, &rows) == DB_OK && row_bool(rows, 0, "first"))
+        log_error("settler.fee_capped", "network=%s nonce=%" PRId64 " max_fee=%s fee_max=%s hint=it waits; raise fee_max_wei", d->net->id,
+                  row_int(open, i, "account_nonce"), amount_text(row_amount(open, i, "max_fee")).s,
+                  amount_text(d->net->fee_max).s);
+}
+
+/* The fees of a replacement, as far as fee_max goes. False: that leaves less than nodes take. */
+static bool replacement_fees(const struct desk *d, const struct db_rows *open, int i, struct transaction *tx)
+{
+    struct amount fee = row_amount(open, i, "max_fee"), tip = row_amount(open, i, "max_tip"), cap = d->net->fee_max;
+    tx->max_fee = larger(raised(fee, RAISE_PERCENT), desk_fee(d));
+    tx->max_tip = larger(raised(tip, RAISE_PERCENT), d->tip);
+    if (amount_cmp(tx->max_fee, cap) > 0)
+        tx->max_fee = cap;
+    return amount_cmp(tx->max_fee, raised(fee, LEAST_PERCENT)) >= 0 && amount_cmp(tx->max_tip, tx->max_fee) <= 0;
+}
+
 /* Committed before it is sent, like the first; what was broadcast is then sent by desk_prove's next round. */
 static void raise_fee(struct desk *d, const struct db_rows *open, int i)
 {
@@ -56,15 +79,16 @@ static void raise_fee(struct desk *d, const struct db_rows *open, int i)
         .chain_id = d->net->chain_id,
         .nonce = (uint64_t)row_int(open, i, "account_nonce"),
         .gas = (uint64_t)row_int(open, i, "gas"),
-        .max_fee = larger(raised(row_amount(open, i, "max_fee")), desk_fee(d)),
-        .max_tip = larger(raised(row_amount(open, i, "max_tip")), d->tip),
         .data = row_bytes(open, i, "call_data"),
     };
     BUF raw = { 0 };
     struct hash32 hash;
     DB_ROWS *rows = NULL;
-    if (amount_cmp(tx.max_fee, d->net->fee_max) > 0 || !row_copy(open, i, "call_to", tx.to.b, 20) ||
-        !transaction_sign(&tx, d->relayer, &raw, &hash))
+    if (!replacement_fees(d, open, i, &tx)) {
+        say_capped(d, open, i);
+        return;
+    }
+    if (!row_copy(open, i, "call_to", tx.to.b, 20) || !transaction_sign(&tx, d->relayer, &raw, &hash))
         return;
     if (!store(d, row_int(open, i, "id"), &hash, &raw, &tx, &rows)) {
         d->owner = false;
@@ -86,45 +110,100 @@ static bool final_nonce(struct desk *d, uint64_t *ret)
     return ok;
 }
 
-static void give_up(struct desk *d, int64_t nonce)
+/* ---- nonces that are used, by what? ---- */
+
+static bool wallet_rows(struct desk *d, const char *function, int64_t nonce, const char *by, struct db_rows **ret)
 {
     DB_ARGS a = { 0 };
     arg_text(&a, d->net->id);
     arg_bytes(&a, d->relayer->address.b, 20);
     arg_int(&a, nonce);
-    arg_text(&a, d->by);
-    log_error("settler.nonce_taken", "network=%s nonce=%" PRId64 " hint=somebody else uses the relayer's key", d->net->id, nonce);
-    (void)!db_wait(d->db, "relay_drop", &a, clock_mono_ms() + DESK_DB_MS, NULL);
+    if (by)
+        arg_text(&a, by);
+    return db_wait(d->db, function, &a, clock_mono_ms() + DESK_DB_MS, ret) == DB_OK;
 }
 
-/* Is one of the hashes of row i's nonce in the chain? */
-static bool any_mined(const struct db_rows *open, const struct mined *m, int64_t nonce)
+static bool is_ours(const struct db_rows *open, const struct hash32 *tx)
 {
+    struct hash32 hash;
     for (int i = 0; i < db_count(open); i++)
-        if (row_int(open, i, "account_nonce") == nonce && m[i].receipt.found)
+        if (row_copy(open, i, "hash", hash.b, 32) && hash_eq(&hash, tx))
             return true;
     return false;
 }
 
+/* One that is used tells by its log which transaction did it. True: surely none of ours. */
+static bool used_by_another(struct desk *d, const struct db_rows *open, const struct db_rows *carried, int i)
+{
+    SCOPE(receipt_done) struct receipt receipt = { .found = false };
+    struct place place;
+    uint64_t time;
+    if (desk_seek(d, carried, i, &place) != SEEK_FOUND)
+        return false;
+    if (!is_ours(open, &place.tx))
+        return true;
+    if (desk_landed(d, &place, &receipt, &time))
+        (void)!desk_mined(d, &receipt, time);
+    return false;
+}
+
+/* Used by the final chain, and not by us: no authorization that our transactions of this nonce carry is used at the final block, or
+ * its log names another transaction. What cannot be read says nothing. */
+static bool is_taken(struct desk *d, const struct db_rows *open, int64_t nonce)
+{
+    DB_ROWS *carried = NULL;
+    if (!wallet_rows(d, "relay_carried", nonce, NULL, &carried))
+        return false;
+    size_t n = (size_t)db_count(carried);
+    if (n == 0)
+        return true;
+    OWNED struct rpc_item *items = mem_new(n * sizeof *items);
+    for (size_t i = 0; i < n; i++)
+        items[i] = desk_ask_flag(carried, (int)i, d->final.number);
+    struct rpc_answers r = quorum_wait(d, items, n);
+    bool taken = true;
+    for (size_t i = 0; taken && i < n; i++) {
+        bool used;
+        taken = desk_read_flag(&r.a[i], &used) && (!used || used_by_another(d, open, carried, (int)i));
+    }
+    rpc_answers_done(&r);
+    return taken;
+}
+
+static void give_up(struct desk *d, int64_t nonce)
+{
+    log_error("settler.nonce_taken", "network=%s nonce=%" PRId64 " hint=somebody else uses the relayer's key, or it was of no effect",
+              d->net->id, nonce);
+    (void)wallet_rows(d, "relay_drop", nonce, d->by, NULL);
+}
+
+/* Is none of the hashes of row i's nonce in the chain, as far as the nodes tell? One that cannot be asked for may be. */
+static bool all_absent(const struct db_rows *open, const struct mined *m, int64_t nonce)
+{
+    for (int i = 0; i < db_count(open); i++)
+        if (row_int(open, i, "account_nonce") == nonce && !m[i].absent)
+            return false;
+    return true;
+}
+
 void desk_unstick(struct desk *d, const struct db_rows *open, const struct mined *m)
 {
-    int64_t next = (int64_t)d->chain_nonce, given_up = -1;
+    int64_t next = (int64_t)d->chain_nonce, looked_at = -1;
     uint64_t final = 0;
     bool asked = false;
     for (int i = 0; i < db_count(open); i++) {
         int64_t nonce = row_int(open, i, "account_nonce");
-        if (any_mined(open, m, nonce) || nonce == given_up)
+        if (nonce == looked_at || !all_absent(open, m, nonce))
             continue;
         if (nonce == next && row_bool(open, i, "newest") && is_stuck(d, open, i) && d->new_head)
             raise_fee(d, open, i);
-        if (nonce >= next)
+        if (nonce >= next || row_int(open, i, "stuck_s") < TAKEN_S) /* a receipt may only be late */
             continue;
         if (!asked && !final_nonce(d, &final))
             return;
         asked = true;
-        if ((uint64_t)nonce < final && row_int(open, i, "stuck_s") >= TAKEN_S) { /* a receipt may only be late */
+        looked_at = nonce;
+        if ((uint64_t)nonce < final && is_taken(d, open, nonce))
             give_up(d, nonce);
-            given_up = nonce;
-        }
     }
 }

@@ -48,11 +48,16 @@ static inline int terms_settle_s(const struct net *n)
     return 4 + (int)((n->block_time_ms * (n->depth + 2) + 999) / 1000);
 }
 
-/* The time by which an unknown is known: its last deadline, passed by a final block, and one look at it. */
-static inline int64_t terms_known_by(const struct net *n, int64_t dead_after)
+/* The time by which an unknown is known: its last deadline, passed by a final block, and the look behind that, which may be half as
+ * late again, and at most a minute. finality_s: how far behind the head the final block was seen to be; 0: not seen yet. */
+static inline int64_t terms_known_by(const struct net *n, int64_t finality_s, int64_t dead_after)
 {
-    int64_t finality = n->finality_blocks ? (int64_t)n->finality_blocks * n->block_time_ms / 1000 : 900;
-    return dead_after + finality + 60;
+    enum { FINALITY_UNSEEN_S = 1800, LOOK_S = 60, SLACK_S = 10 };
+    int64_t block_s = (n->block_time_ms + 999) / 1000;
+    int64_t configured = ((int64_t)n->finality_blocks * n->block_time_ms + 999) / 1000;
+    int64_t finality = finality_s > configured ? finality_s : configured > 0 ? configured : FINALITY_UNSEEN_S;
+    finality += 2 * block_s;
+    return dead_after + finality + (finality / 2 < LOOK_S ? finality / 2 : LOOK_S) + SLACK_S;
 }
 
 #endif

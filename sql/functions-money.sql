@@ -56,22 +56,29 @@ BEGIN
     END IF;
 END $$;
 
+-- Lists are looked up row by row (LATERAL, kept apart by OFFSET 0): plans are made while tables are empty, and a join that begins at
+-- the table would go on reading all of it.
+
 -- The ordinary case, for all of a batch at once: what we sent pays its own order, whose work is done. Returns which.
 CREATE FUNCTION sales_book(p_ids bigint[], p_by jsonb) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE ids bigint[]; stories jsonb;
 BEGIN
-    SELECT coalesce(array_agg(a.id), '{}'),
-           jsonb_agg(jsonb_build_object('order', encode(o.id, 'hex'), 'before', 'money sent', 'after', 'money settled', 'facts',
-               jsonb_build_object('tx', encode(p.tx, 'hex'), 'block', p.block, 'log_index', p.log_index, 'nonce', encode(a.nonce, 'hex')))
-               ORDER BY o.id)
+    SELECT coalesce(array_agg(x.id), '{}'),
+           jsonb_agg(jsonb_build_object('order', encode(x.order_id, 'hex'), 'before', 'money sent', 'after', 'money settled', 'facts',
+               jsonb_build_object('tx', encode(x.tx, 'hex'), 'block', x.block, 'log_index', x.log_index, 'nonce', encode(x.nonce, 'hex')))
+               ORDER BY x.order_id)
       INTO ids, stories
-      FROM authorizations a JOIN proofs p ON p.authorization_id = a.id JOIN orders o ON o.id = a.order_id
-     WHERE a.id = ANY (p_ids) AND p.before = 'sent' AND o.authorization_id = a.id AND o.work = 'done'
-       AND NOT EXISTS (SELECT 1 FROM reviews r WHERE r.authorization_id = a.id);
+      FROM unnest(p_ids) i CROSS JOIN LATERAL (
+            SELECT a.id, a.order_id, a.nonce, p.tx, p.block, p.log_index
+              FROM authorizations a JOIN proofs p ON p.authorization_id = a.id JOIN orders o ON o.id = a.order_id
+             WHERE a.id = i AND p.before = 'sent' AND o.authorization_id = a.id AND o.work = 'done'
+               AND NOT EXISTS (SELECT 1 FROM reviews r WHERE r.authorization_id = a.id) OFFSET 0) x;
     INSERT INTO transfers (network, tx, log_index, asset, sender, receiver, amount, block, block_hash, block_time, nonce, class,
                            authorization_id)
-    SELECT a.network, p.tx, p.log_index, a.asset, a.payer, a.payee, a.amount, p.block, p.block_hash, p.block_time, a.nonce, 'sale', a.id
-      FROM authorizations a JOIN proofs p ON p.authorization_id = a.id WHERE a.id = ANY (ids)
+    SELECT x.*
+      FROM unnest(ids) i CROSS JOIN LATERAL (
+            SELECT a.network, p.tx, p.log_index, a.asset, a.payer, a.payee, a.amount, p.block, p.block_hash, p.block_time, a.nonce, 'sale', a.id
+              FROM authorizations a JOIN proofs p ON p.authorization_id = a.id WHERE a.id = i OFFSET 0) x
     ON CONFLICT (network, tx, log_index) DO UPDATE SET class = 'sale', authorization_id = excluded.authorization_id;
     PERFORM events_add(p_by, 'settled', stories) WHERE cardinality(ids) > 0;
     RETURN ids;
@@ -85,7 +92,8 @@ BEGIN
         INSERT INTO proofs (authorization_id, network, tx, log_index, block, block_hash, block_time, before)
         SELECT a.id, p_network, decode(v->>'tx', 'hex'), (v->>'log_index')::bigint, (v->>'block')::bigint,
                decode(v->>'block_hash', 'hex'), (v->>'block_time')::bigint, a.state
-          FROM jsonb_array_elements(p_proofs) v JOIN authorizations a ON a.id = (v->>'id')::bigint AND a.ended_at IS NULL
+          FROM jsonb_array_elements(p_proofs) v
+         CROSS JOIN LATERAL (SELECT x.* FROM authorizations x WHERE x.id = (v->>'id')::bigint OFFSET 0) a WHERE a.ended_at IS NULL
         ON CONFLICT DO NOTHING RETURNING authorization_id, before)
     SELECT array_agg(authorization_id ORDER BY authorization_id), array_agg(before ORDER BY authorization_id)
       INTO ids, befores FROM made;

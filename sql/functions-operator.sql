@@ -242,6 +242,8 @@ BEGIN
     UNION ALL SELECT 'review_oldest', '', coalesce(age_s(min(w.opened_at)), 0)::text FROM waiting w
     UNION ALL SELECT 'duplicates', '', count(*)::text FROM debts d WHERE d.cause = 'duplicate'
     UNION ALL SELECT 'relay', t.state, count(*)::text FROM newest t GROUP BY t.state
+    UNION ALL SELECT 'fee_capped', n.id, (SELECT count(*) FROM relay_transactions t WHERE t.network = n.id
+                         AND t.state IN ('signed', 'broadcast') AND t.capped_at IS NOT NULL)::text FROM networks n
     UNION ALL SELECT 'gas', n.id, n.gas_balance::text FROM networks n WHERE n.gas_balance IS NOT NULL
     UNION ALL SELECT 'seen', n.id, age_s(n.seen_at)::text FROM networks n
     UNION ALL SELECT * FROM metrics_events(p_after, p_buckets::numeric[]);

@@ -8,18 +8,40 @@ BEGIN
     SELECT n.genesis <> p_genesis, n.final, n.final_hash INTO replaced, final, final_hash FROM networks n WHERE n.id = p_id;
 END $$;
 
-CREATE FUNCTION network_seen(p_id text, p_head bigint, p_hash bytea, p_time bigint, p_final bigint, p_final_hash bytea,
+-- How far behind the head the final block was at most, as seen lately: the distance moves in steps where a layer below decides it.
+CREATE FUNCTION networks_finality() RETURNS TABLE (id text, finality_s bigint) LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN QUERY SELECT n.id, n.finality_s FROM networks n;
+END $$;
+
+CREATE FUNCTION network_seen(p_id text, p_head bigint, p_hash bytea, p_head_time bigint, p_final bigint, p_final_hash bytea,
     p_final_time bigint, p_gas_balance numeric) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE networks SET head = p_head, head_hash = p_hash, head_time = p_time, seen_at = now(), gas_balance = p_gas_balance,
+    UPDATE networks SET head = p_head, head_hash = p_hash, head_time = p_head_time, seen_at = now(), gas_balance = p_gas_balance,
            final = greatest(final, p_final),
            final_hash = CASE WHEN p_final > final THEN p_final_hash ELSE final_hash END,
-           final_time = greatest(final_time, p_final_time)
+           final_time = greatest(final_time, p_final_time),
+           finality_s = greatest(p_head_time - p_final_time, finality_s - (finality_s + 999) / 1000)
      WHERE id = p_id;
     UPDATE relay_transactions SET state = 'final' WHERE network = p_id AND state = 'mined' AND block <= p_final;
 END $$;
 
--- Takes or renews the wallet's lease. chain_nonce: the account's next nonce as the chain has it, counted when taken.
+-- The lowest account nonce from p_from on that the chain has not used and no transaction of ours carries. Below p_from are the
+-- chain's; a chain that is said to be behind what we saw mined is not believed. A gap is found by this, too: it is what comes next.
+CREATE FUNCTION relay_free_nonce(p_network text, p_relayer bytea, p_from bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+DECLARE n bigint;
+BEGIN
+    SELECT t.account_nonce + 1 INTO n FROM relay_transactions t
+     WHERE t.network = p_network AND t.relayer = p_relayer AND t.state IN ('mined', 'final') ORDER BY t.account_nonce DESC LIMIT 1;
+    n := greatest(n, p_from);
+    WHILE EXISTS (SELECT 1 FROM relay_transactions t WHERE t.network = p_network AND t.relayer = p_relayer AND t.account_nonce = n) LOOP
+        n := n + 1;
+    END LOOP;
+    RETURN n;
+END $$;
+
+-- Takes or renews the wallet's lease. chain_nonce: the account's next nonce as the chain has it. What it says is not kept: a count
+-- that was too large once leaves a gap, and the next look at it finds that.
 CREATE FUNCTION relayer_lease(p_network text, p_address bytea, p_owner bytea, p_ttl_s integer, p_chain_nonce bigint,
     OUT held boolean, OUT epoch bigint, OUT next_nonce bigint) LANGUAGE plpgsql AS $$
 DECLARE r relayers;
@@ -31,7 +53,7 @@ BEGIN
         RETURN;
     END IF;
     epoch := r.epoch + CASE WHEN r.owner IS NOT DISTINCT FROM p_owner THEN 0 ELSE 1 END;
-    next_nonce := greatest(r.next_nonce, p_chain_nonce);
+    next_nonce := relay_free_nonce(p_network, p_address, p_chain_nonce);
     UPDATE relayers x SET owner = p_owner, epoch = relayer_lease.epoch, until = now() + make_interval(secs => p_ttl_s),
            next_nonce = relayer_lease.next_nonce
      WHERE x.network = p_network AND x.address = p_address;
@@ -61,15 +83,17 @@ CREATE FUNCTION authorizations_unclaim(p_ids text) RETURNS void LANGUAGE sql AS 
      WHERE id IN (SELECT unnest(number_ids(p_ids))) AND state = 'due';
 $$;
 
--- The transaction's bytes, hash and account nonce, and the authorizations in it, before the first byte is broadcast.
+-- The transaction's bytes, hash and account nonce, and the authorizations in it, before the first byte is broadcast. Without any it
+-- fills a gap. next_nonce: the one to use after it.
 -- verdict: stored; fenced (another settler owns the wallet now); stale (nonce or an authorization moved on). All or nothing.
 CREATE FUNCTION relay_store(p_network text, p_relayer bytea, p_owner bytea, p_epoch bigint, p_account_nonce bigint, p_hash bytea,
     p_raw bytea, p_gas bigint, p_max_fee numeric, p_max_tip numeric, p_call_to bytea, p_call_data bytea, p_authorizations text,
-    p_by text DEFAULT NULL, OUT verdict text, OUT id bigint)
+    p_by text DEFAULT NULL, OUT verdict text, OUT id bigint, OUT next_nonce bigint)
 LANGUAGE plpgsql AS $$
 DECLARE r relayers; ids bigint[]; n integer;
 BEGIN
     SELECT * INTO r FROM relayers x WHERE x.network = p_network AND x.address = p_relayer FOR UPDATE;
+    next_nonce := r.next_nonce;
     SELECT t.id INTO id FROM relay_transactions t WHERE t.network = p_network AND t.hash = p_hash;
     IF FOUND THEN
         verdict := 'stored';                 -- our own commit, whose reply was lost
@@ -79,9 +103,9 @@ BEGIN
         verdict := 'fenced';
         RETURN;
     END IF;
-    SELECT array_agg(v::bigint) INTO ids FROM jsonb_array_elements_text(p_authorizations::jsonb) v;
-    PERFORM 1 FROM authorizations a WHERE a.id = ANY (ids) AND a.state = 'due' ORDER BY a.id FOR UPDATE;
-    GET DIAGNOSTICS n = ROW_COUNT;
+    SELECT coalesce(array_agg(v::bigint), '{}') INTO ids FROM jsonb_array_elements_text(p_authorizations::jsonb) v;
+    SELECT count(*) FILTER (WHERE x.state = 'due') INTO n
+      FROM (SELECT a.state FROM authorizations a WHERE a.id = ANY (ids) ORDER BY a.id FOR UPDATE) x;
     IF r.next_nonce <> p_account_nonce OR n <> cardinality(ids) THEN
         verdict := 'stale';
         RETURN;
@@ -92,7 +116,8 @@ BEGIN
     INSERT INTO relay_calls SELECT relay_store.id, v FROM unnest(ids) v;
     UPDATE authorizations a SET state = 'sent', sent_at = now(), looks = 0, next_look = now() + interval '2 s'
      WHERE a.id = ANY (ids);
-    UPDATE relayers x SET next_nonce = p_account_nonce + 1 WHERE x.network = p_network AND x.address = p_relayer;
+    next_nonce := relay_free_nonce(p_network, p_relayer, p_account_nonce + 1);
+    UPDATE relayers x SET next_nonce = relay_store.next_nonce WHERE x.network = p_network AND x.address = p_relayer;
     PERFORM pg_advisory_xact_lock(hashtextextended('events:' || encode(x.o, 'hex'), 0))
        FROM (SELECT DISTINCT a.order_id::bytea AS o FROM authorizations a WHERE a.id = ANY (ids) ORDER BY 1) x;
     PERFORM events_add(p_by::jsonb, 'sent', (SELECT jsonb_agg(jsonb_build_object('order', encode(a.order_id, 'hex'), 'before', 'money due',
@@ -139,6 +164,22 @@ BEGIN
     verdict := 'stored';
 END $$;
 
+-- Its fee ought to be raised and cannot be. first: it was not said before.
+CREATE FUNCTION relay_capped(p_id bigint, OUT first boolean) LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE relay_transactions SET capped_at = now() WHERE id = p_id AND capped_at IS NULL;
+    first := FOUND;
+END $$;
+
+-- Whatever transactions of this account nonce carry, ended or not: what the chain says of them tells whether one of ours was mined.
+CREATE FUNCTION relay_carried(p_network text, p_relayer bytea, p_account_nonce bigint)
+RETURNS TABLE (asset bytea, payer bytea, nonce bytea, from_block bigint) LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN QUERY SELECT a.asset::bytea, a.payer::bytea, a.nonce::bytea, a.from_block FROM authorizations a
+      WHERE a.id IN (SELECT c.authorization_id FROM relay_transactions t JOIN relay_calls c ON c.transaction_id = t.id
+                      WHERE t.network = p_network AND t.relayer = p_relayer AND t.account_nonce = p_account_nonce);
+END $$;
+
 -- The account nonce was used, in the final chain, by none of our hashes: they will never be mined. What they carried is due again.
 CREATE FUNCTION relay_drop(p_network text, p_relayer bytea, p_account_nonce bigint, p_by text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE ids bigint[];
@@ -175,8 +216,9 @@ RETURNS TABLE (transaction_id bigint, id bigint, asset bytea, payer bytea, nonce
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN QUERY SELECT c.transaction_id, a.id, a.asset::bytea, a.payer::bytea, a.nonce::bytea, a.payee::bytea, a.amount::text
-      FROM relay_calls c JOIN authorizations a ON a.id = c.authorization_id
-     WHERE c.transaction_id = ANY (number_ids(p_ids)) AND a.ended_at IS NULL;
+      FROM (SELECT x.* FROM relay_calls x WHERE x.transaction_id = ANY (number_ids(p_ids)) OFFSET 0) c
+     CROSS JOIN LATERAL (SELECT x.* FROM authorizations x WHERE x.id = c.authorization_id OFFSET 0) a
+     WHERE a.ended_at IS NULL;
 END $$;
 
 -- Due again only while it is the one that is to pay its order: another may have paid it meanwhile.
@@ -189,7 +231,7 @@ END $$;
 -- p: {"network", "mined": [{"id", "block", "block_hash"}], "proofs": [{"id", "tx", "log_index", "block", "block_hash",
 -- "block_time"}], "unpaid": [id], "by"}. Wakes the requests that wait for these orders. Returns how many proofs were new.
 CREATE FUNCTION proofs_record(p_text text, OUT recorded integer) LANGUAGE plpgsql AS $$
-DECLARE p jsonb := p_text::jsonb; ids bigint[]; unpaid bigint[];
+DECLARE p jsonb := p_text::jsonb; mined jsonb; m relay_transactions; ids bigint[]; unpaid bigint[];
 BEGIN
     PERFORM story_lock(ARRAY(SELECT (v->>'id')::bigint FROM jsonb_array_elements(p->'proofs') v
                              UNION SELECT v::bigint FROM jsonb_array_elements_text(p->'unpaid') v));
@@ -202,14 +244,16 @@ BEGIN
     SELECT array_agg(id) INTO unpaid FROM again;
     PERFORM event_add(a.order_id, p->'by', 'not_carried_out', 'money sent', 'money ' || a.state, jsonb_build_object('mined', true))
        FROM authorizations a WHERE a.id = ANY (unpaid) ORDER BY a.order_id;
-    UPDATE relay_transactions t SET state = 'mined', mined_at = now(), block = (v->>'block')::bigint,
-           block_hash = decode(v->>'block_hash', 'hex')
-      FROM jsonb_array_elements(p->'mined') v WHERE t.id = (v->>'id')::bigint AND t.state IN ('signed', 'broadcast', 'replaced');
-    -- of the hashes of one account nonce one is mined, and the others never will be
-    UPDATE relay_transactions t SET state = 'dropped'
-      FROM relay_transactions m, jsonb_array_elements(p->'mined') v
-     WHERE m.id = (v->>'id')::bigint AND t.network = m.network AND t.relayer = m.relayer AND t.account_nonce = m.account_nonce
-       AND t.id <> m.id AND t.state IN ('signed', 'broadcast', 'replaced');
+    FOR mined IN SELECT * FROM jsonb_array_elements(p->'mined') LOOP
+        UPDATE relay_transactions SET state = 'mined', mined_at = now(), block = (mined->>'block')::bigint,
+               block_hash = decode(mined->>'block_hash', 'hex')
+         WHERE id = (mined->>'id')::bigint AND state IN ('signed', 'broadcast', 'replaced');
+        -- of the hashes of one account nonce one is mined, and the others never will be
+        SELECT * INTO STRICT m FROM relay_transactions WHERE id = (mined->>'id')::bigint;
+        UPDATE relay_transactions SET state = 'dropped'
+         WHERE network = m.network AND relayer = m.relayer AND account_nonce = m.account_nonce AND id <> m.id
+           AND state IN ('signed', 'broadcast', 'replaced');
+    END LOOP;
     PERFORM authorizations_notify(ids);
 END $$;
 
@@ -330,12 +374,25 @@ BEGIN
     SELECT s.block INTO block FROM scans s WHERE s.network = p_network AND s.wallet = p_wallet;
 END $$;
 
--- Of [{"tx", "log_index"}] those that are booked already.
-CREATE FUNCTION transfers_known(p_network text, p_logs text) RETURNS TABLE (tx bytea, log_index bigint) LANGUAGE sql STABLE AS $$
-    SELECT l.tx, l.log_index
-      FROM (SELECT decode(v->>'tx', 'hex') AS tx, (v->>'log_index')::bigint AS log_index FROM jsonb_array_elements(p_logs::jsonb) v) l
-     WHERE (SELECT true FROM transfers t WHERE t.network = p_network AND t.tx = l.tx AND t.log_index = l.log_index);
-$$;
+-- Of [{"tx", "log_index"}] those that are booked already. missing: how many that are proven, in the blocks after p_from up to p_to, are
+-- not among them: then the list is not whole.
+CREATE FUNCTION transfers_known(p_network text, p_wallet bytea, p_from bigint, p_to bigint, p_logs text)
+RETURNS TABLE (tx bytea, log_index bigint, missing bigint) LANGUAGE plpgsql STABLE AS $$
+DECLARE lost bigint; l jsonb := p_logs::jsonb;
+BEGIN
+    SELECT count(*) INTO lost
+      FROM (SELECT x.authorization_id AS id FROM proofs x WHERE x.network = p_network AND x.block > p_from AND x.block <= p_to OFFSET 0) p
+     CROSS JOIN LATERAL (SELECT a.payee FROM authorizations a WHERE a.id = p.id OFFSET 0) a WHERE a.payee = p_wallet;
+    SELECT lost - count(*) INTO lost
+      FROM (SELECT DISTINCT decode(v->>'tx', 'hex') AS tx, (v->>'log_index')::bigint AS log_index FROM jsonb_array_elements(l) v) v
+     CROSS JOIN LATERAL (SELECT x.block, a.payee FROM proofs x JOIN authorizations a ON a.id = x.authorization_id
+                          WHERE x.network = p_network AND x.tx = v.tx AND x.log_index = v.log_index OFFSET 0) p
+     WHERE p.block > p_from AND p.block <= p_to AND p.payee = p_wallet;
+    RETURN QUERY SELECT t.tx::bytea, t.log_index, lost FROM jsonb_array_elements(l) v
+     CROSS JOIN LATERAL (SELECT x.tx, x.log_index FROM transfers x WHERE x.network = p_network AND x.tx = decode(v->>'tx', 'hex')
+                            AND x.log_index = (v->>'log_index')::bigint OFFSET 0) t
+     UNION ALL SELECT NULL, NULL, lost WHERE lost > 0;
+END $$;
 
 -- The cursor and what was found, in one commit. Each finding is {"tx", "log_index", "block", "block_hash", "block_time", "asset",
 -- "sender", "receiver", "amount", "nonce"?}. With the nonce of an authorization that we know, and its terms, it is that one's
@@ -350,10 +407,10 @@ BEGIN
         RETURN;
     END IF;
     SELECT coalesce(jsonb_agg(v || jsonb_build_object('id', a.id)), '[]') INTO proofs
-      FROM jsonb_array_elements(f) v JOIN authorizations a
-        ON a.network = p_network AND a.asset = decode(v->>'asset', 'hex') AND a.payer = decode(v->>'sender', 'hex')
-       AND a.nonce = decode(v->>'nonce', 'hex') AND a.payee = decode(v->>'receiver', 'hex') AND a.amount = (v->>'amount')::numeric
-       AND a.ended_at IS NULL;
+      FROM jsonb_array_elements(f) v CROSS JOIN LATERAL (SELECT x.* FROM authorizations x
+     WHERE x.network = p_network AND x.asset = decode(v->>'asset', 'hex') AND x.payer = decode(v->>'sender', 'hex')
+       AND x.nonce = decode(v->>'nonce', 'hex') OFFSET 0) a
+     WHERE a.payee = decode(v->>'receiver', 'hex') AND a.amount = (v->>'amount')::numeric AND a.ended_at IS NULL;
     PERFORM story_lock(ARRAY(SELECT (v->>'id')::bigint FROM jsonb_array_elements(proofs) v));
     ids := proofs_add(p_network, proofs, p_by::jsonb);
     INSERT INTO transfers (network, tx, log_index, asset, sender, receiver, amount, block, block_hash, block_time, nonce, class)

@@ -10,11 +10,11 @@ BEGIN
                 ('payonce_gateway', ARRAY['instance_beat', 'instance_end', 'network_pin', 'order_find', 'order_accept', 'order_finish',
                     'orders_delivered', 'events_note', 'order_by_id', 'order_by_receipt', 'order_by_payment_id', 'orders_by_ids',
                     'answer_by_order', 'money_counts',
-                    'order_named', 'metrics_read']),
+                    'order_named', 'metrics_read', 'networks_finality']),
                 ('payonce_settler', ARRAY['instance_beat', 'instance_end', 'network_pin', 'network_seen', 'relayer_lease',
                     'relayer_leave', 'authorizations_claim', 'authorizations_unclaim', 'relay_store', 'relay_broadcast',
                     'relay_open', 'relay_authorizations', 'proofs_record', 'authorizations_look', 'authorization_end', 'authorization_doubted', 'authorization_puzzles',
-                    'orders_sweep', 'relay_replace', 'relay_drop', 'blocks_to_check', 'block_undone',
+                    'orders_sweep', 'relay_replace', 'relay_drop', 'relay_capped', 'relay_carried', 'blocks_to_check', 'block_undone',
                     'scan_cursor', 'transfers_known', 'scan_record', 'reconcile', 'money_counts']),
                 ('payonce_operator', ARRAY['events_broken', 'server_facts', 'order_by_id', 'order_by_receipt', 'order_by_payment_id', 'money_counts',
                     'explain', 'review_list', 'review_resolve'])

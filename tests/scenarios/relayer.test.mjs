@@ -10,8 +10,9 @@ import { createWalletClient, http, keccak256, toHex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { baseSepolia } from 'viem/chains';
 import { relayer } from '../../dev/accounts.mjs';
+import { NETWORK } from '../../dev/config.mjs';
 import { begin, debtsOf, eventsOf, isConsecutive, isPaid, noHashLost, orderOf, publicOrder, relayed, relayedOf,
-    untilMoney } from '../lib/ledger.mjs';
+    stranger, untilMoney } from '../lib/ledger.mjs';
 import { CUT, HTML, Refusal, behindStubs } from '../lib/stub.mjs';
 
 const PATH = '/test/read';
@@ -114,6 +115,39 @@ describe('the relayer', { concurrency: 4 }, () => {
         assert.equal((await orderOf(world, call.payer)).tx, old.hash);
         await noHashLost(world);
     });
+
+    // ---- a fee at its limit ----
+
+    scenario('priced out at fee_max_wei: said once, counted, and it goes on waiting', { network: { fee_max_wei: `${10n * GWEI}` } },
+        async (world) => {
+            const held = swallow(world.stub);
+            const call = await begin(world, PATH);
+            const [first] = await untilSent(world, 1);
+            const stop = keepDear(world, 50n * GWEI);
+            const said = () => log(world, 'settler').match(/settler\.fee_capped/g)?.length ?? 0;
+            const counted = async () => {
+                const base = `http://127.0.0.1:${world.ports.admin}`;
+                const { text } = await world.request('/metrics', { base });
+                return Number(text.match(/^payonce_relay_fee_capped\{network="[^"]+"\} (\d+)$/m)[1]);
+            };
+            try {
+                await world.waitFor(() => said() > 0, 'it is said', 90_000);
+                await world.waitFor(async () => await counted() === 1, 'it is counted');
+                const { number } = await world.chain.block();
+                await world.waitFor(async () => (await world.chain.block()).number > number + 5, 'some blocks pass');
+                assert.equal(said(), 1);
+                assert.equal((await publicOrder(world, call.payer)).status, 'settling');
+            } finally {
+                await stop();
+            }
+            const rows = await relayed(world);
+            assert.ok(rows.every((row) => BigInt(row.max_fee) <= 10n * GWEI && row.account_nonce === first.account_nonce));
+            assert.ok(held.length >= 1);
+            world.stub.honest();
+            await isPaid(world, call);
+            await world.waitFor(async () => await counted() === 0, 'it is not counted any more');
+            await noHashLost(world);
+        });
 
     scenario('no gas money, or gas that costs too much: payments wait, and nothing fails', {}, async (world) => {
         await isPaid(world, await begin(world, `${PATH}?rich`));
@@ -258,6 +292,49 @@ describe('the relayer', { concurrency: 4 }, () => {
         assert.equal((await world.calls()).length, 1);
     });
 
+    scenario('D03: null receipts of a batch for ever: each is judged by the logs, what failed goes again', {}, async (world) => {
+        await world.stop('settler');
+        const payers = await world.newPayers(3);
+        const calls = [];
+        for (const [n, payer] of payers.entries()) {
+            calls.push(await begin(world, `${PATH}?n=${n}`, { payer }));
+            await untilMoney(world, payer, 'due');
+        }
+        world.stub.acts.eth_getTransactionReceipt = () => null;
+        const { address } = payers[1];
+        const has = await world.chain.balanceOf(address);
+        const away = await stranger(world);
+        await world.chain.giveGas(address);
+        await world.chain.write(address, 'transfer', [away, has]);
+        await world.restart('settler');
+        await untilMoney(world, payers[0], 'settled');
+        await untilMoney(world, payers[2], 'settled');
+        await world.waitFor(async () => (await eventsOf(world, payers[1])).includes('not_carried_out'), 'it goes again');
+        await world.chain.write(away, 'transfer', [address, has]);
+        await Promise.all(calls.map((call) => isPaid(world, call)));
+        assert.equal((await relayedOf(world, payers[1])).length, 2);
+        await isConsecutive(world, 0, 2);
+    });
+
+    // ---- by when an unknown is known ----
+
+    const brief = { tools: [{ name: 'brief', method: 'GET', path: '/test/brief', side_effect: 'read', timeout_ms: 2_000,
+        max_timeout_s: 20, prices: [{ network: NETWORK, token: 'USDC', amount: '1000' }] }] };
+    for (const blocks of [3, 12])
+        scenario(`known_by is kept, and tight: the final block is ${blocks} behind`, { ...brief, network: { finality_blocks: blocks } },
+            async (world) => {
+                await world.waitFor(async () => (await world.chain.block()).number > blocks + 3, 'the chain is long enough');
+                swallow(world.stub);
+                const call = await begin(world, '/test/brief');
+                await untilSent(world, 1);
+                const by = Date.parse((await publicOrder(world, call.payer)).known_by);
+                const { dead_after: dead } = await orderOf(world, call.payer);
+                assert.ok(by / 1000 - dead < 2 * blocks + 25, `told for ${by / 1000 - dead} s after its deadline`);
+                const order = await untilMoney(world, call.payer, 'expired', by - Date.now());
+                assert.equal(order.status, 'unpaid');
+                await call.answer;
+            });
+
     // ---- account nonces ----
 
     scenario('another transaction of the key takes the nonce: given up when that is final, and paid anew',
@@ -366,6 +443,9 @@ describe('the relayer', { concurrency: 4 }, () => {
         await world.restart('settler');
         await isPaid(world, await begin(world, `${PATH}?after`), 45_000);
         assert.ok(lies > 0);
+        const rows = await isConsecutive(world, 0, 4);
+        assert.deepEqual(rows.map(({ call_data: data }) => data === '0x'), [false, true, true, false]);
+        await noHashLost(world);
     });
 
     scenario('C01: no gas estimate for one of three: no hole, and it goes when it can', oneByOne, async (world) => {

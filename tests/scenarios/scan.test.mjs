@@ -168,13 +168,14 @@ function whatComesIn() {
     scenario('a provider that refuses ranges of logs over five blocks', {}, async (world) => {
         await scanned(world);
         await world.stop('settler');
-        let refused = 0, widest = 0;
-        world.stub.acts.eth_getLogs = ([{ fromBlock, toBlock }], pass) => {
+        const words = [[-32005, 'query returned more than 10000 results'], [-32602, 'block range too large'],
+            [-32000, 'exceed maximum block range: 5'], [-32600, 'You can make eth_getLogs requests with up to a 5 block range'],
+            [-32603, 'internal error']];
+        let refused = 0, widest = 0, widestAfter = 0;
+        world.stub.acts.eth_getLogs = ([{ fromBlock, toBlock, topics }], pass) => {
             const blocks = Number(toBlock) - Number(fromBlock) + 1;
-            if (blocks > 5) {
-                refused++;
-                throw new Refusal(-32005, 'query returned more than 10000 results');
-            }
+            if (topics && blocks > 5)
+                throw new Refusal(...words[refused++ % words.length]);
             widest = Math.max(widest, blocks);
             return pass();
         };
@@ -188,6 +189,45 @@ function whatComesIn() {
             await world.waitFor(async () => (await classes(world, payer))[0] === 'suspense', 'it is found', 90_000);
         assert.ok(refused > 0 && widest > 1, `${refused} ranges were refused, the widest that was taken had ${widest}`);
         await isPaid(world, await begin(world, PATH));
+
+        await world.stop('settler');
+        await world.chain.mine(40);
+        world.stub.acts.eth_getLogs = ([{ fromBlock, toBlock }], pass) => {
+            widestAfter = Math.max(widestAfter, Number(toBlock) - Number(fromBlock) + 1);
+            return pass();
+        };
+        await world.restart('settler');
+        await world.waitFor(() => widestAfter > 20, 'the range grows again', 60_000);
+    }, 1);
+
+    scenario('one endpoint of two leaves logs out: the other has them', {}, async (world) => {
+        world.stub.acts.eth_getLogs = () => [];
+        const payer = await transferPlainly(world, 7n);
+        await world.waitFor(async () => (await classes(world, payer))[0] === 'suspense', 'it is found', 40_000);
+    }, 2);
+
+    scenario('the only endpoint leaves out what is proven: the scan waits until it has it', {}, async (world) => {
+        world.stub.acts.eth_getLogs = () => [];
+        const call = await begin(world, PATH);
+        await isPaid(world, call);
+        const payer = await transferPlainly(world, 7n);
+        const { number } = await world.chain.block();
+        const final = async () => (await world.sql('SELECT final FROM networks'))[0].final;
+        await world.waitFor(async () => await final() > number, 'it is final', 40_000);
+        await world.waitFor(() => log(world, 'settler').includes('settler.logs_incomplete'), 'it is noticed');
+        assert.deepEqual(await classes(world, payer), []);
+        world.stub.honest();
+        await world.waitFor(async () => (await classes(world, payer))[0] === 'suspense', 'it is found', 40_000);
+    }, 1);
+
+    scenario('D03: null receipts for ever: what came in is read from the logs of its block', {}, async (world) => {
+        world.stub.acts.eth_getTransactionReceipt = () => null;
+        const payer = await transferPlainly(world, 7n);
+        await world.waitFor(async () => (await classes(world, payer))[0] === 'suspense', 'it is found', 40_000);
+        const call = await released(world);
+        await submit(world, call.signed.payload);
+        await untilMoney(world, call.payer, 'settled');
+        assert.deepEqual(await classes(world, call.payer), ['debt']);
     }, 1);
 }
 

@@ -63,6 +63,52 @@ static bool find(json_t *logs, struct auth_event *ret)
     return receipt_find(&r, &token, &payer, &nonce, ret);
 }
 
+/* Looks for NONCE of PAYER in TX, by all logs of BLOCK; steals logs. */
+static bool find_in_block(json_t *logs, struct auth_event *ret)
+{
+    JSON *j = logs;
+    SCOPE(receipt_done) struct receipt r = { .found = false };
+    struct address token, payer;
+    struct hash32 nonce, tx, block;
+    assert_true(address_read(TOKEN, 42, &token));
+    assert_true(address_read("0xa000000000000000000000000000000000000001", 42, &payer));
+    assert_true(hash_read(NONCE, 66, &nonce));
+    assert_true(hash_read(TX, 66, &tx));
+    assert_true(hash_read(BLOCK, 66, &block));
+    return receipt_of_logs(j, &tx, &block, 16, &r) && receipt_find(&r, &token, &payer, &nonce, ret);
+}
+
+static json_t *elsewhere(json_t *log, const char *key)
+{
+    json_object_set_new(log, key, json_string(NONCE_2));
+    return log;
+}
+
+static void all_logs_of_a_block_prove_like_a_receipt(void **state)
+{
+    (void)state;
+    struct auth_event e;
+    assert_true(find_in_block(json_pack("[ooooo]", elsewhere(transfer(0, TOKEN), "transactionHash"), used(1, NONCE), transfer(2, OTHER),
+                                        transfer(3, TOKEN), elsewhere(transfer(4, TOKEN), "transactionHash")),
+                              &e));
+    assert_int_equal(e.kind, AUTH_EVENT_TRANSFER);
+    assert_int_equal(e.event_index, 1);
+    assert_int_equal(e.log_index, 3);
+    assert_int_equal(e.block, 16);
+    assert_string_equal(hash_text(&e.tx).s, TX);
+
+    /* the Transfer of another transaction is not its own */
+    assert_true(find_in_block(json_pack("[oo]", used(0, NONCE), elsewhere(transfer(1, TOKEN), "transactionHash")), &e));
+    assert_int_equal(e.kind, AUTH_EVENT_NO_TRANSFER);
+    /* what is left out could be the token's next log */
+    assert_false(find_in_block(json_pack("[oo]", used(0, NONCE), transfer(2, TOKEN)), &e));
+    assert_false(find_in_block(json_pack("[oo]", used(1, NONCE), transfer(2, TOKEN)), &e));
+    assert_false(find_in_block(json_pack("[oo]", used(0, NONCE), elsewhere(transfer(1, TOKEN), "blockHash")), &e));
+    assert_false(find_in_block(json_pack("[o]", elsewhere(transfer(0, TOKEN), "transactionHash")), &e));
+    assert_false(find_in_block(json_array(), &e));
+    assert_false(find_in_block(json_null(), &e));
+}
+
 static void the_tokens_next_log_is_the_proof(void **state)
 {
     (void)state;
@@ -264,6 +310,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_tokens_next_log_is_the_proof),
+        cmocka_unit_test(all_logs_of_a_block_prove_like_a_receipt),
         cmocka_unit_test(no_transfer),
         cmocka_unit_test(cancelled),
         cmocka_unit_test(not_there),

@@ -29,6 +29,7 @@ enum fault {
     INTERNAL,
     REFUSED,
     REVERT,
+    REVERT_400,
     NO_RESULT,
     NULL_RESULT,
     ERROR_NULL,
@@ -71,7 +72,7 @@ static json_t *item_answer(struct node *node, const json_t *rq)
         json_object_set_new(reply, "error", error_of(-32016, "over rate limit", NULL));
     else if (node->fault == INTERNAL)
         json_object_set_new(reply, "error", error_of(-32603, "internal error", NULL));
-    else if (node->fault == REVERT)
+    else if (node->fault == REVERT || node->fault == REVERT_400)
         json_object_set_new(reply, "error", error_of(3, "execution reverted: no", "0x08c379a0"));
     else if (node->fault == NULL_RESULT)
         json_object_set_new(reply, "result", json_null());
@@ -139,6 +140,8 @@ static enum fake_then serve(void *arg, struct slice request, struct buf *reply)
                    : node->fault == STATUS_429 ? 429
                                                : 404,
                    "application/json", sound);
+    else if (node->fault == REVERT_400)
+        fake_reply(reply, 400, "application/json", sound);
     else if (node->fault == REFUSED)
         fake_reply(
             reply, 200, "application/json",
@@ -231,6 +234,21 @@ static void order_of_answers_does_not_matter(void **state)
     lab->node[0].fault = ERROR_NULL;
     ANSWERS b = ask(lab, 2);
     assert_block(&b, 2, 0);
+}
+
+/* Some providers say "range too large" by HTTP as well: it is that request's fault, and the endpoint is sound. */
+static void a_no_may_come_by_http_too(void **state)
+{
+    struct lab *lab = *state;
+    struct rpc_stats s[2];
+    for (size_t n = 1; n <= 3; n += 2) {
+        lab->node[0].fault = REVERT_400;
+        ANSWERS a = ask(lab, n);
+        assert_int_equal(a.a[0].rc, RPC_ERROR);
+        assert_int_equal(a.a[0].code, 3);
+        assert_int_equal(rpc_stats(lab->rpc, s, 2), 2);
+        assert_false(s[0].set_aside);
+    }
 }
 
 /* Every fault of the first endpoint: the second answers, the first is counted and set aside. */
@@ -448,6 +466,7 @@ int main(void)
         TEST(chain_id_is_asked_once_a_minute),
         TEST(order_of_answers_does_not_matter),
         TEST(faults_lead_to_the_next_endpoint),
+        TEST(a_no_may_come_by_http_too),
         TEST(faults_after_the_first_call),
         TEST(errors_and_null_are_answers),
         TEST(internal_error_of_a_broadcast_is_an_answer),
