@@ -238,6 +238,10 @@ describe('cases', () => {
         for (const [target, each] of calls)
             await world.waitFor(async () => (await world.send(target, each)).status === 200, `${target} is paid`, 30_000);
         assert.deepEqual(['gateway', 'settler'].map((name) => world.isUp(name) && world.pid(name)), pids);
+        for (const pid of pids) {
+            const [, ignored] = readFileSync(`/proc/${pid}/status`, 'utf8').match(/^SigIgn:\s*([0-9a-f]+)$/m);
+            assert.ok(BigInt(`0x${ignored}`) & (1n << 12n), 'SIGPIPE is not ignored');
+        }
         assert.equal(await spent(world, buyer), 21n * 1_000n);
     });
 });
