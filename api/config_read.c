@@ -84,8 +84,8 @@ static bool same_letter(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Letters to add, drop, replace or swap with their neighbour (Damerau and Levenshtein, each place once), blind to case. Both have
- * at most LONGEST_KEY characters. */
+/* Letters to add, drop, replace or swap with their neighbour (Damerau and Levenshtein, each place once), blind to case.
+ * Both have at most LONGEST_KEY characters. */
 static unsigned distance(const char *a, const char *b)
 {
     unsigned d[LONGEST_KEY + 1][LONGEST_KEY + 1];

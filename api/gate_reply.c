@@ -101,7 +101,8 @@ static struct step conflict(struct request *rq, const char *reason)
     const struct call *c = gate_call(rq);
     log_warn("gateway.conflict", "reason=%s tool=%s payer=%s request=%s", reason, c->tool->name,
              address_lower(&c->payment.auth.from).s, request_id(rq));
-    return gate_send(rq, reply_problem(rq, ERR_PAYMENT_CONFLICT, NULL, json_pack("{s:s}", "reason", reason)), COUNT_CONFLICT);
+    struct reply *r = reply_problem(rq, ERR_PAYMENT_CONFLICT, NULL, json_pack("{s:s}", "reason", reason));
+    return gate_send(rq, r, COUNT_CONFLICT);
 }
 
 static struct step told_of(struct request *rq, enum err e)

@@ -102,7 +102,8 @@ static struct refusal bad(const char *detail)
 static struct refusal judge_target(const struct request *rq)
 {
     if (rq->target[0] != '/' && !(strcmp(rq->target, "*") == 0 && strcmp(rq->method, "OPTIONS") == 0))
-        return (struct refusal){ ERR_BAD_TARGET, "The target must begin with a slash: a path and query, without scheme and host." };
+        return (struct refusal){ ERR_BAD_TARGET,
+                                 "The target must begin with a slash: a path and query, without scheme and host." };
     for (size_t i = 0; i < rq->target_n; i++) {
         const unsigned char c = (unsigned char)rq->target[i];
         if (c <= 0x20 || c >= 0x7f || c == '#')

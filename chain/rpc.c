@@ -354,7 +354,7 @@ static struct call *call_new(struct rpc *r, struct rpc_item *items, size_t n, rp
 {
     assert(n > 0);
     struct call *c = mem_new(sizeof *c);
-    *c = (struct call){ .rpc = r, .next = r->calls, .fn = fn, .arg = arg, .n = n, .first_id = r->next_id, .but = SIZE_MAX };
+    *c = (struct call){ .rpc = r, .next = r->calls, .fn = fn, .arg = arg, .n = n, .first_id = r->next_id };
     c->deadline_ms = clock_mono_ms() + r->timeout_ms;
     r->next_id += n + 1;
     c->answers = mem_new((n + 1) * sizeof *c->answers);

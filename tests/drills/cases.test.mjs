@@ -1,5 +1,5 @@
-// Public bug reports of systems like ours, each with its right outcome here. Each is named by a test, here or elsewhere, or
-// `shown` names the test that shows it, or what it is about is not there yet.
+// Public bug reports of systems like ours, each with its right outcome here. Each is named by a test, here or
+// elsewhere, or `shown` names the test that shows it, or what it is about is not there yet.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,8 +28,8 @@ describe('cases that other tests show', () => {
 
 test('every case has a test', () => {
     const folder = join(root, 'tests');
-    const files = ['drills', 'scenarios'].flatMap((name) => readdirSync(join(folder, name)).map((file) => join(folder, name, file)))
-        .filter((path) => path.endsWith('.test.mjs'));
+    const list = (name) => readdirSync(join(folder, name)).map((file) => join(folder, name, file));
+    const files = [...list('drills'), ...list('scenarios')].filter((path) => path.endsWith('.test.mjs'));
     const names = new Set(files.flatMap((path) => readFileSync(path, 'utf8').match(/\b[A-N][0-9]{2}\b/g) ?? []));
     const has = (id) => names.has(id) || id in shown;
     assert.deepEqual(ids.filter((id) => !has(id) && !(id in later)), [], 'have no test');

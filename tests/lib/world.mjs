@@ -346,7 +346,8 @@ export class World {
     }
 
     dumpLogs() {
-        const postgres = readdirSync(this.stateDir, { recursive: true }).filter((name) => name.endsWith('postgres.log'));
+        const all = readdirSync(this.stateDir, { recursive: true });
+        const postgres = all.filter((name) => name.endsWith('postgres.log'));
         for (const path of [...this.logs, ...postgres.map((name) => join(this.stateDir, name))])
             process.stderr.write(`---- the end of ${path}\n${tail(path, 40)}\n`);
     }

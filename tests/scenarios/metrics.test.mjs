@@ -38,7 +38,8 @@ test('one request of each outcome is one count, of that outcome alone', { timeou
     // ---- asked, bought, asked again ----
 
     await counts('challenged', () => world.request(READ), 402, 'payment_required');
-    await counts('malformed', () => world.request(READ, { headers: { 'payment-signature': '' } }), 400, 'payment_encoding');
+    const empty = { headers: { 'payment-signature': '' } };
+    await counts('malformed', () => world.request(READ, empty), 400, 'payment_encoding');
     await counts('malformed', () => keyed(READ, 'short'), 400, 'payment_id_form');
 
     const id = paymentId();
@@ -83,7 +84,8 @@ test('one request of each outcome is one count, of that outcome alone', { timeou
     const twin = await sign(`${WRITE}?same`, POST);
     await counts('similar', sent(`${WRITE}?same`, twin, POST), 409, 'similar_order');
     await world.restart('settler');
-    await world.waitFor(async () => (await world.request(`/payments/${flying}`)).json.status === 'paid', 'it is paid', 30_000);
+    const landed = async () => (await world.request(`/payments/${flying}`)).json.status === 'paid';
+    await world.waitFor(landed, 'it is paid', 30_000);
     await counts('replayed', sent(`${WRITE}?fly`, unsettled, POST), 200);
 
     // ---- a released authorization that lands after all: paid for work that failed ----
@@ -114,7 +116,7 @@ test('one request of each outcome is one count, of that outcome alone', { timeou
     assert.deepEqual(all.filter((name) => !seen.has(name)), [], 'an outcome that this test does not bring about');
 }));
 
-test('copies of one call, and one whose client left: each answer counts', { timeout: 100_000 }, inWorld({}, async (world) => {
+test('copies of a call, and a client that left: each answer counts', { timeout: 100_000 }, inWorld({}, async (world) => {
     const payer = await world.newPayer();
     const path = `${READ}?delay_ms=300&copies`;
     const signed = await world.sign(payer, path);
@@ -131,5 +133,6 @@ test('copies of one call, and one whose client left: each answer counts', { time
     await world.waitFor(async () => (await world.calls()).some(({ target }) => target === `${path}2`), 'it is at work');
     left.abort();
     await assert.rejects(broken);
-    await world.waitFor(async () => (await outcomes(world)).get('paid') === after.get('paid') + 1, 'it is counted too', 30_000);
+    const paid = async () => (await outcomes(world)).get('paid');
+    await world.waitFor(async () => await paid() === after.get('paid') + 1, 'it is counted too', 30_000);
 }));

@@ -53,12 +53,13 @@ static void h19_settled_with_its_debt(void **state)
     same_as(before);
     settles(2, 2, 0);
     sql_is(pg,
-           "SELECT (SELECT count(*) FROM proofs) || ' ' || (SELECT count(*) FROM transfers) || ' ' || (SELECT count(*) FROM debts)"
-           " || ' ' || (SELECT count(*) FROM events WHERE event = 'settled')",
+           "SELECT concat_ws(' ', (SELECT count(*) FROM proofs), (SELECT count(*) FROM transfers),"
+           " (SELECT count(*) FROM debts), (SELECT count(*) FROM events WHERE event = 'settled'))",
            "2 2 1 2");
 }
 
-/* An hour of looks later a released authorization is still looked at, and its money becomes a debt that names its transaction. */
+/* An hour of looks later a released authorization is still looked at, and its money becomes a debt that names its
+ * transaction. */
 static void j01_late_money(void **state)
 {
     (void)state;

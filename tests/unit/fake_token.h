@@ -19,7 +19,7 @@ struct world {
     struct account account[ACCOUNTS];
     bool no_multicall, no_init_code, no_token, burns_gas, silent;
     unsigned shared, lone, plain, most; /* calls, and the most questions in one */
-    unsigned stale;                     /* so many requests are answered as of two blocks ago, when nobody had a balance */
+    unsigned stale;                     /* so many requests are answered of two blocks ago: nobody had a balance */
     uint64_t behind;
 };
 

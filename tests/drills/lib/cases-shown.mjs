@@ -1,5 +1,5 @@
-// The cases, and which tests show those that no test names: case id -> [file below tests/, name of the test as its source
-// has it].
+// The cases, and which tests show those that no test names: case id -> [file below tests/, name of the test as its
+// source has it].
 const crash = [['scenarios/crash.test.mjs', 'kill -9 of the gateway at each of its steps'],
     ['scenarios/crash.test.mjs', 'kill -9 of the settler at each of its steps']];
 const tokens = (name) => [['scenarios/tokens.test.mjs', name]];
