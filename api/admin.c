@@ -73,7 +73,8 @@ static const char *const kinds[COUNT_KINDS] = {
     [COUNT_CONFLICT] = "conflict",         [COUNT_REFUSED] = "refused",
     [COUNT_NOT_CHARGED] = "not_charged",   [COUNT_IN_REVIEW] = "in_review",
     [COUNT_UNAVAILABLE] = "unavailable",   [COUNT_MALFORMED] = "malformed",
-    [COUNT_ALREADY_PAID] = "already_paid",
+    [COUNT_ALREADY_PAID] = "already_paid", [COUNT_SIMILAR] = "similar",
+    [COUNT_GONE] = "gone",                 [COUNT_OWED] = "owed",
 };
 
 static void network_metrics(struct buf *b, const struct gateway *g)
@@ -102,7 +103,7 @@ static struct step page(struct request *rq)
     BUF b = { 0 };
     struct server_stats s = server_stats(g->server);
     struct db_stats d = db_stats(g->db);
-    metrics_head(&b, "payonce_requests_total", "counter", "Requests on priced routes by outcome.");
+    metrics_head(&b, "payonce_requests_total", "counter", "Answered requests on priced routes by outcome, each once.");
     for (int i = 0; i < COUNT_KINDS; i++)
         buf_printf(&b, "payonce_requests_total{outcome=\"%s\"} %" PRIu64 "\n", kinds[i], g->counts[i]);
     metrics_head(&b, "payonce_http_connections", "gauge", "Open connections.");

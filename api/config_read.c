@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* Where we are in the file, and what a failure there needs. */
 struct place {
@@ -78,38 +79,63 @@ static unsigned least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* Levenshtein's distance, blind to case. b has at most LONGEST_KEY characters. */
+static bool same_letter(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* Letters to add, drop, replace or swap with their neighbour (Damerau and Levenshtein, each place once), blind to case.
+ * Both have at most LONGEST_KEY characters. */
 static unsigned distance(const char *a, const char *b)
 {
-    unsigned row[LONGEST_KEY + 1];
-    const size_t n = strlen(b);
-    for (size_t j = 0; j <= n; j++)
-        row[j] = (unsigned)j;
-    for (unsigned i = 1; *a; a++, i++) {
-        unsigned diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= n; j++) {
-            const unsigned above = row[j];
-            const bool same = tolower((unsigned char)*a) == tolower((unsigned char)b[j - 1]);
-            row[j] = least(least(above, row[j - 1]) + 1, diagonal + (same ? 0 : 1));
-            diagonal = above;
+    unsigned d[LONGEST_KEY + 1][LONGEST_KEY + 1];
+    const size_t an = strlen(a), bn = strlen(b);
+    for (size_t i = 0; i <= an; i++)
+        d[i][0] = (unsigned)i;
+    for (size_t j = 0; j <= bn; j++)
+        d[0][j] = (unsigned)j;
+    for (size_t i = 1; i <= an; i++) {
+        for (size_t j = 1; j <= bn; j++) {
+            d[i][j] = least(least(d[i - 1][j], d[i][j - 1]) + 1, d[i - 1][j - 1] + !same_letter(a[i - 1], b[j - 1]));
+            if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]))
+                d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
         }
     }
-    return row[n];
+    return d[an][bn];
+}
+
+/* How many of the key's words the name has: finality, and rpc_url, mean finality_blocks and rpc. */
+static unsigned words_shared(const char *key, const char *name)
+{
+    unsigned n = 0;
+    while (*key) {
+        const size_t word = strcspn(key, "_");
+        for (const char *at = name; at; at = strchr(at, '_') ? strchr(at, '_') + 1 : NULL)
+            n += word > 0 && strcspn(at, "_") == word && strncasecmp(at, key, word) == 0;
+        key += word + (key[word] == '_');
+    }
+    return n;
 }
 
 const char *conf_nearest(const struct conf_object *o, const char *key)
 {
-    const char *best = NULL;
-    unsigned best_distance = (unsigned)least((unsigned)strlen(key), LONGEST_KEY) / 2 + 1;
-    for (size_t i = 0; i < o->key_count && strlen(key) <= LONGEST_KEY; i++) {
-        const unsigned d = distance(key, o->keys[i].name);
-        if (d < best_distance) {
-            best = o->keys[i].name;
-            best_distance = d;
+    const char *typo = NULL, *alike = NULL;
+    const size_t n = strlen(key);
+    unsigned typo_distance = (unsigned)n / 2 + 1, alike_words = 0, alike_distance = 0;
+    for (size_t i = 0; i < o->key_count && n <= LONGEST_KEY; i++) {
+        const char *name = o->keys[i].name;
+        const unsigned d = distance(key, name), words = words_shared(key, name);
+        if (d < typo_distance) {
+            typo = name;
+            typo_distance = d;
+        }
+        if (words > alike_words || (words > 0 && words == alike_words && d < alike_distance)) {
+            alike = name;
+            alike_words = words;
+            alike_distance = d;
         }
     }
-    return best;
+    return typo ? typo : alike;
 }
 
 static const struct conf_key *find_key(const struct conf_object *o, const char *name)

@@ -52,6 +52,8 @@ phase gate_replay;                   /* the stored answer of call->order */
 struct step gate_key(struct request *rq, struct slice payment_id) MUST_CHECK; /* a payment id, and no payment */
 
 struct step gate_free(struct request *rq, struct gateway *g, const struct tool *tool) MUST_CHECK; /* a route without a price */
+/* The one way out of a priced route: counts the request as what it ended as. */
+struct step gate_send(struct request *rq, struct reply *r, enum outcome_kind kind) MUST_CHECK;
 struct step gate_challenge(struct request *rq, enum reason why) MUST_CHECK;
 struct step gate_say(struct request *rq) MUST_CHECK;                     /* call->verdict, when it only needs saying */
 struct step gate_in_flight(struct request *rq) MUST_CHECK;               /* 409 from call->outcome */

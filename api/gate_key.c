@@ -11,14 +11,13 @@ enum { READ_MS = 5000 };
 static const struct named {
     const char *verdict;
     enum err err;
-    enum outcome_kind count;
     int retry_after_s;
 } words[] = {
-    { "in_flight", ERR_PAYMENT_IN_FLIGHT, COUNT_IN_FLIGHT, 5 },
-    { "in_review", ERR_IN_REVIEW, COUNT_IN_REVIEW, 60 },
-    { "paid", ERR_ALREADY_PAID, COUNT_ALREADY_PAID, 0 },
-    { "done_uncharged", ERR_DONE_UNCHARGED, COUNT_NOT_CHARGED, 0 },
-    { "conflict", ERR_PAYMENT_CONFLICT, COUNT_CONFLICT, 0 },
+    { "in_flight", ERR_PAYMENT_IN_FLIGHT, 5 },
+    { "in_review", ERR_IN_REVIEW, 60 },
+    { "paid", ERR_ALREADY_PAID, 0 },
+    { "done_uncharged", ERR_DONE_UNCHARGED, 0 },
+    { "conflict", ERR_PAYMENT_CONFLICT, 0 },
 };
 
 static json_t *members(const struct call *c, const struct named *w)
@@ -42,13 +41,10 @@ static json_t *members(const struct call *c, const struct named *w)
 
 static struct step tell(struct request *rq, const struct named *w)
 {
-    struct call *c = gate_call(rq);
-    c->g->counts[w->count]++;
+    const struct call *c = gate_call(rq);
     if (w->err == ERR_PAYMENT_CONFLICT)
         log_warn("gateway.conflict", "reason=request tool=%s payer=none request=%s", c->tool->name, request_id(rq));
-    struct reply *r = reply_problem(rq, w->err, NULL, members(c, w));
-    reply_header(r, "Vary", "PAYMENT-SIGNATURE, X-PAYMENT, Idempotency-Key");
-    return request_reply(rq, r);
+    return gate_send(rq, reply_problem(rq, w->err, NULL, members(c, w)), outcome_of(w->err));
 }
 
 static struct step named(struct request *rq)

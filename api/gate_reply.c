@@ -9,9 +9,11 @@
 enum { READ_MS = 5000 };
 
 /* What was paid for is nobody else's: a cache on the way must neither keep it nor mix it up. */
-static void varies(struct reply *r)
+struct step gate_send(struct request *rq, struct reply *r, enum outcome_kind kind)
 {
+    gate_call(rq)->g->counts[kind]++;
     reply_header(r, "Vary", "PAYMENT-SIGNATURE, X-PAYMENT, Idempotency-Key");
+    return request_reply(rq, r);
 }
 
 /* The registry's texts need no escaping (a test holds them to it), and this is the one body that must be made fast. */
@@ -45,23 +47,17 @@ struct step gate_challenge(struct request *rq, enum reason why)
         buf_add(&body, v1.p, v1.n);
     }
     buf_puts(&body, "}");
-    c->g->counts[why == REASON_REQUIRED ? COUNT_CHALLENGED : COUNT_REFUSED]++;
     struct reply *r = reply_new(402);
     reply_header(r, "PAYMENT-REQUIRED", header.p);
     reply_header(r, "Cache-Control", "no-store");
-    varies(r);
     reply_body_take(r, "application/problem+json", &body);
-    return request_reply(rq, r);
+    return gate_send(rq, r, why == REASON_REQUIRED ? COUNT_CHALLENGED : COUNT_REFUSED);
 }
 
 struct step gate_problem(struct request *rq, enum err e, const char *detail)
 {
-    struct call *c = gate_call(rq);
-    int http = err_info(e)->http;
-    c->g->counts[http == 503 ? COUNT_UNAVAILABLE : http == 400 ? COUNT_MALFORMED : COUNT_REFUSED]++;
-    struct reply *r = reply_problem(rq, e, detail, http == 503 ? json_pack("{s:i}", "retry_after", 2) : NULL);
-    varies(r);
-    return request_reply(rq, r);
+    json_t *more = err_info(e)->http == 503 ? json_pack("{s:i}", "retry_after", 2) : NULL;
+    return gate_send(rq, reply_problem(rq, e, detail, more), outcome_of(e));
 }
 
 struct step gate_store_down(struct request *rq)
@@ -94,23 +90,19 @@ struct step gate_in_flight(struct request *rq)
     json_object_set_new(more, "retry_after", json_integer(5));
     json_object_set_new(more, "final", json_false());
     json_object_set_new(more, "known_by", json_string(time_iso(terms_known_by(c->seat->net, c->seat->finality_s, dead)).s));
-    c->g->counts[COUNT_IN_FLIGHT]++;
     outcome_note(c->g, &c->order, "told_in_flight", gate_by(rq));
     struct reply *r = reply_problem(rq, ERR_PAYMENT_IN_FLIGHT, NULL, more);
-    varies(r);
     pending_header(r, c);
-    return request_reply(rq, r);
+    return gate_send(rq, r, COUNT_IN_FLIGHT);
 }
 
 static struct step conflict(struct request *rq, const char *reason)
 {
-    struct call *c = gate_call(rq);
-    c->g->counts[COUNT_CONFLICT]++;
+    const struct call *c = gate_call(rq);
     log_warn("gateway.conflict", "reason=%s tool=%s payer=%s request=%s", reason, c->tool->name,
              address_lower(&c->payment.auth.from).s, request_id(rq));
     struct reply *r = reply_problem(rq, ERR_PAYMENT_CONFLICT, NULL, json_pack("{s:s}", "reason", reason));
-    varies(r);
-    return request_reply(rq, r);
+    return gate_send(rq, r, COUNT_CONFLICT);
 }
 
 static struct step told_of(struct request *rq, enum err e)
@@ -120,9 +112,8 @@ static struct step told_of(struct request *rq, enum err e)
     if (e == ERR_IN_REVIEW)
         json_object_set_new(more, "retry_after", json_integer(60));
     struct reply *r = reply_problem(rq, e, NULL, more);
-    varies(r);
     reply_header(r, "Payonce-Charged", strcmp(err_info(e)->money, "moved") == 0 ? "true" : "false");
-    return request_reply(rq, r);
+    return gate_send(rq, r, outcome_of(e));
 }
 
 /* Done, and no answer here: it was paid for and the answer's time is over, or a person found it done and nothing is charged. */
@@ -202,7 +193,6 @@ struct reply *gate_answer(struct request *rq, int status, const json_t *headers,
         if (strcasecmp(json_string_value(json_array_get(h, 0)), "cache-control") != 0)
             reply_header(r, json_string_value(json_array_get(h, 0)), json_string_value(json_array_get(h, 1)));
     reply_header(r, "Cache-Control", "private, no-store");
-    varies(r);
     reply_header(r, "Payonce-Order", order_id_text(&c->order).s);
     if (c->is_similar)
         reply_header(r, "Payonce-Similar-Order", order_id_text(&c->similar).s);
@@ -227,12 +217,11 @@ static struct step replay(struct request *rq)
     struct call *c = gate_call(rq);
     bool charged = c->verdict == VERDICT_RESENT; /* kept from before, and paid for only now */
     struct reply *r = gate_answer(rq, c->work.status, c->work.headers, charged, !charged);
-    c->g->counts[charged ? COUNT_PAID : COUNT_REPLAYED]++;
     if (!charged)
         outcome_note(c->g, &c->order, "replayed", gate_by(rq));
     reply_body_take(r, NULL, &c->work.body);
     c->told = true;
-    return request_reply(rq, r);
+    return gate_send(rq, r, charged ? COUNT_PAID : COUNT_REPLAYED);
 }
 
 static void have_answer(void *arg, enum db_rc rc, const struct db_rows *rows)

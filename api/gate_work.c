@@ -22,7 +22,6 @@ static struct step not_charged(struct request *rq)
         c->verdict = VERDICT_WORK_FAILED_PAID;
         return gate_say(rq);
     }
-    c->g->counts[c->work.end == WORK_LOST ? COUNT_IN_REVIEW : COUNT_NOT_CHARGED]++;
     switch (c->work.end) {
     case WORK_REFUSED:
     case WORK_FAILED:
@@ -32,7 +31,7 @@ static struct step not_charged(struct request *rq)
         }
         r = gate_answer(rq, c->work.status, c->work.headers, false, false);
         reply_body_take(r, NULL, &c->work.body);
-        return request_reply(rq, r);
+        return gate_send(rq, r, COUNT_NOT_CHARGED);
     case WORK_UNREACHED:
         r = reply_problem(rq, ERR_UPSTREAM_UNREACHABLE, NULL, json_pack("{s:i}", "retry_after", 2));
         break;
@@ -49,7 +48,7 @@ static struct step not_charged(struct request *rq)
     }
     reply_header(r, "Payonce-Charged", "false");
     gate_not_final(rq, r);
-    return request_reply(rq, r);
+    return gate_send(rq, r, COUNT_NOT_CHARGED);
 }
 
 static void have_finished(void *arg, enum db_rc rc, bool late, bool landed)
@@ -126,11 +125,10 @@ static struct step look(struct request *rq)
         c->receipt = o->receipt;
         if (!c->has_work)
             return gate_replay(rq);
-        c->g->counts[COUNT_PAID]++;
         struct reply *r = gate_answer(rq, c->work.status, c->work.headers, true, false);
         reply_body_take(r, NULL, &c->work.body);
         c->told = true;
-        return request_reply(rq, r);
+        return gate_send(rq, r, COUNT_PAID);
     }
     if (o->known && strcmp(o->status, "unpaid") == 0)
         return gate_challenge(rq, REASON_EXPIRED);

@@ -22,8 +22,9 @@ struct seat {
 /* How requests ended, for the metrics page. */
 enum outcome_kind {
     COUNT_CHALLENGED, COUNT_PAID, COUNT_REPLAYED, COUNT_IN_FLIGHT, COUNT_CONFLICT, COUNT_REFUSED, COUNT_NOT_CHARGED, COUNT_IN_REVIEW,
-    COUNT_UNAVAILABLE, COUNT_MALFORMED, COUNT_ALREADY_PAID, COUNT_KINDS
+    COUNT_UNAVAILABLE, COUNT_MALFORMED, COUNT_ALREADY_PAID, COUNT_SIMILAR, COUNT_GONE, COUNT_OWED, COUNT_KINDS
 };
+enum outcome_kind outcome_of(enum err e) MUST_CHECK; /* of a request that is told this */
 
 struct gateway {
     const struct config *config;

@@ -1,4 +1,4 @@
-/* Many requests wait for one commit: their reads share one call, and so do the notes of what was delivered. */
+/* How requests end. Many wait for one commit: their reads share one call, and so do the notes of what was delivered. */
 #include <string.h>
 
 #include "api/gateway.h"
@@ -8,6 +8,32 @@
 /* A second purchase that follows the first at once must not find it undelivered; what repeats were told can wait. Under
  * a storm of repeats the rest of a batch is left out. */
 enum { READ_MS = 5000, DELIVERED_AFTER_MS = 20, NOTES_AFTER_MS = 200, NOTES_MAX = 256 };
+
+/* Told in so many words; whatever else is told goes by its HTTP status. */
+static const struct told {
+    enum err err;
+    enum outcome_kind kind;
+} told[] = {
+    { ERR_PAYMENT_CONFLICT, COUNT_CONFLICT },
+    { ERR_PAYMENT_IN_FLIGHT, COUNT_IN_FLIGHT },
+    { ERR_IN_REVIEW, COUNT_IN_REVIEW },
+    { ERR_SIMILAR_ORDER, COUNT_SIMILAR },
+    { ERR_ALREADY_PAID, COUNT_ALREADY_PAID },
+    { ERR_DONE_UNCHARGED, COUNT_NOT_CHARGED },
+    { ERR_ANSWER_GONE, COUNT_GONE },
+    { ERR_ANSWER_NOT_PROVEN, COUNT_GONE },
+    { ERR_AUTHORIZATION_SPENT, COUNT_GONE },
+    { ERR_WORK_FAILED_PAID, COUNT_OWED },
+    { ERR_WORK_FAILED, COUNT_NOT_CHARGED },
+};
+
+enum outcome_kind outcome_of(enum err e)
+{
+    for (size_t i = 0; i < COUNT(told); i++)
+        if (told[i].err == e)
+            return told[i].kind;
+    return err_info(e)->http >= 500 ? COUNT_UNAVAILABLE : err_info(e)->http == 402 ? COUNT_REFUSED : COUNT_MALFORMED;
+}
 
 struct asking {
     struct asking *next;

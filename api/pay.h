@@ -20,6 +20,7 @@ enum pay_exit {
     PAY_CAP = 5,
     PAY_REVIEW = 6,
     PAY_ANSWER_GONE = 7, /* paid, but the answer is not served; the receipt is */
+    PAY_BAD_REQUEST = 8, /* the call itself was refused before any payment; nothing was signed */
 };
 int pay_main(int argc, char **argv) MUST_CHECK;          /* argv[0] is "pay" */
 extern const char pay_help[];

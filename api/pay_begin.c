@@ -147,7 +147,7 @@ static enum pay_exit load_intent(struct agent *a, const struct hash32 *request, 
 
 static bool worth_repeating(const struct answer *x)
 {
-    return x->end == FETCH_NOT_SENT || (x->end == FETCH_ANSWERED && x->status == 503);
+    return x->end == FETCH_NOT_SENT || (x->end == FETCH_ANSWERED && (x->status == 429 || x->status == 503));
 }
 
 static void ask_price(struct agent *a)
@@ -175,7 +175,8 @@ static enum pay_exit judge_unpaid(struct agent *a)
         return end(a, PAY_DONE, "answered without payment");
     }
     if (x->status != 402)
-        return end(a, PAY_FAILED, "status %d to the request without payment; nothing was signed", x->status);
+        return end(a, x->status < 500 && x->status != 429 ? PAY_BAD_REQUEST : PAY_FAILED,
+                   "status %d to the request without payment; nothing was signed", x->status);
     if (!x->challenge)
         return end(a, PAY_REFUSED, "a 402 without PAYMENT-REQUIRED: not an x402 version 2 server; nothing was signed");
     return PAY_DONE;

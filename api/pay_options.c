@@ -31,7 +31,8 @@ const char pay_help[] =
     "  --json            one JSON object on standard output instead of the answer's body\n"
     "\n"
     "exit status: 0 answered; 2 usage; 3 refused, nothing moved; 4 not final yet, run again with the same --id;\n"
-    "5 over a cap, nothing signed; 6 in review; 7 paid, but the answer is not served; 1 anything else\n";
+    "5 over a cap, nothing signed; 6 in review; 7 paid, but the answer is not served;\n"
+    "8 the server refused the call itself (404, 400, ...) before any payment, nothing signed; 1 anything else\n";
 
 static bool usage(const char *what, const char *arg)
 {

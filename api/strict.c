@@ -102,7 +102,8 @@ static struct refusal bad(const char *detail)
 static struct refusal judge_target(const struct request *rq)
 {
     if (rq->target[0] != '/' && !(strcmp(rq->target, "*") == 0 && strcmp(rq->method, "OPTIONS") == 0))
-        return (struct refusal){ ERR_BAD_TARGET, "The target must begin with a slash." };
+        return (struct refusal){ ERR_BAD_TARGET,
+                                 "The target must begin with a slash: a path and query, without scheme and host." };
     for (size_t i = 0; i < rq->target_n; i++) {
         const unsigned char c = (unsigned char)rq->target[i];
         if (c <= 0x20 || c >= 0x7f || c == '#')
@@ -168,6 +169,15 @@ static struct refusal judge_framing(const struct request *rq, bool http10, uint6
     return fine;
 }
 
+static struct refusal judge_expect(const struct request *rq, bool http10)
+{
+    struct slice expect;
+    const size_t n = request_header(rq, "Expect", &expect);
+    if (n == 0 || http10 || (n == 1 && name_is(expect, "100-continue"))) /* HTTP/1.0 has no Expect: ignored */
+        return fine;
+    return (struct refusal){ ERR_EXPECTATION_FAILED, NULL };
+}
+
 struct refusal strict_judge(struct request *rq, const char *raw_version, uint64_t *ret_length)
 {
     *ret_length = 0;
@@ -183,5 +193,7 @@ struct refusal strict_judge(struct request *rq, const char *raw_version, uint64_
     const struct refusal target = judge_target(rq);
     if (target.err != ERR_NONE)
         return target;
-    return judge_framing(rq, strcmp(raw_version, "HTTP/1.0") == 0, ret_length);
+    const bool http10 = strcmp(raw_version, "HTTP/1.0") == 0;
+    const struct refusal framing = judge_framing(rq, http10, ret_length);
+    return framing.err != ERR_NONE ? framing : judge_expect(rq, http10);
 }

@@ -178,8 +178,10 @@ struct auth_facts {
 };
 /* Reads for many at once: what is asked within a few milliseconds, or while a read is under way, shares one
  * eth_call (Multicall3), from one block. A payer with code is read alone, so that its code cannot spend the
- * others' gas. A "no" of a shared call is asked again alone before it is given (two payments from one balance), and
- * so is a "yes" that the balance before the call does not cover. Where Multicall3 is missing: call by call. */
+ * others' gas. A "yes" that the balance before the call does not cover is asked again alone before it is given, and
+ * so is every "no": it may be one by sharing (two payments from one balance), or by a node that is behind. The second
+ * time another endpoint is asked, if there is one, and a "no" of a block older than what was seen in the last minute
+ * is not known. Where Multicall3 is missing: call by call. */
 struct checker;
 struct checker *checker_new(struct loop *l, struct rpc *r) MUST_CHECK;
 /* Before its rpc, and not from a callback. What is under way ends as not known. */

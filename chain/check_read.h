@@ -16,6 +16,8 @@ struct ask {
     struct hash32 nonce;
     struct amount value;
     struct buf transfer;                                 /* calldata of the simulation */
+    bool doubted;                                        /* it was answered no, by endpoint `by` */
+    size_t by;
     auth_facts_fn *fn;
     void *arg;
 };

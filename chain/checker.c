@@ -7,6 +7,7 @@ enum {
     SHARED_READS = 2, /* under way at once */
     LONE_READS = 8,
     PLAIN_MS = 60000, /* how long a node counts as one without Multicall3 */
+    NEWEST_MS = 60000, /* how long a block counts as seen: after a reorganisation, or a lie, there may be none so new */
 };
 
 struct queue {
@@ -31,6 +32,8 @@ struct checker {
     size_t shared_reads, lone_reads;
     struct timer gather;
     int64_t plain_until_ms;
+    uint64_t newest; /* block */
+    int64_t newest_ms;
 };
 
 static void queue_push(struct queue *q, struct ask *a)
@@ -62,6 +65,43 @@ static void answer(struct ask *a, const struct auth_facts *facts)
 }
 
 static const struct auth_facts nothing = { .known = false };
+
+static void saw_block(struct checker *c, const struct auth_facts *f)
+{
+    const int64_t now = clock_mono_ms();
+    if (!f->known || (f->block < c->newest && now - c->newest_ms < NEWEST_MS))
+        return;
+    c->newest = f->block;
+    c->newest_ms = now;
+}
+
+/* A nonce that is used stays used; anything else may be what a node says that has not seen the last blocks. */
+static bool is_no(const struct auth_facts *f)
+{
+    return f->known && !f->transfer_ok && !f->nonce_used;
+}
+
+static void ask_alone(struct checker *c, struct ask *a, const struct auth_facts *f, size_t endpoint)
+{
+    a->doubted = a->doubted || is_no(f);
+    a->by = endpoint;
+    queue_push(&c->lone, a);
+}
+
+static void answer_alone(struct checker *c, struct ask *a, const struct auth_facts *f, size_t endpoint)
+{
+    saw_block(c, f);
+    if (is_no(f) && !a->doubted)
+        ask_alone(c, a, f, endpoint);
+    else
+        answer(a, is_no(f) && f->block < c->newest ? &nothing : f);
+}
+
+/* The endpoint that this read had rather not ask. */
+static size_t read_avoids(const struct read *r)
+{
+    return r->n == 1 && r->asks[0]->doubted ? r->asks[0]->by : SIZE_MAX;
+}
 
 /* ---- reads under way ----------------------------------------------------------------------------- */
 
@@ -147,7 +187,7 @@ static void plain_done(void *arg, const struct rpc_answer *answers, size_t n)
         return;
     }
     read_detach(r);
-    answer(r->asks[0], plain_read(answers, &r->plain) ? &r->plain : &nothing);
+    answer_alone(c, r->asks[0], plain_read(answers, &r->plain) ? &r->plain : &nothing, answers[0].endpoint);
     read_over(c, r);
 }
 
@@ -167,7 +207,7 @@ static void plain_block(void *arg, const struct rpc_answer *answers, size_t n)
     }
     r->plain = (struct auth_facts){ .block = b.number, .block_time = b.time };
     plain_items(r->asks[0], b.number, items);
-    rpc_start(r->checker->rpc, items, PLAIN_ITEMS, plain_done, r);
+    rpc_start_elsewhere(r->checker->rpc, read_avoids(r), items, PLAIN_ITEMS, plain_done, r);
 }
 
 static void plain_start(struct read *r)
@@ -176,7 +216,7 @@ static void plain_start(struct read *r)
     json_array_append_new(params, json_string("latest"));
     json_array_append_new(params, json_false());
     struct rpc_item item = { "eth_getBlockByNumber", params };
-    rpc_start(r->checker->rpc, &item, 1, plain_block, r);
+    rpc_start_elsewhere(r->checker->rpc, read_avoids(r), &item, 1, plain_block, r);
 }
 
 /* ---- through Multicall3 -------------------------------------------------------------------------- */
@@ -184,13 +224,11 @@ static void plain_start(struct read *r)
 /* A shared yes is final when the balance alone, seen before any transfer, covers it. */
 static bool is_final(const struct read *r, size_t i, const struct auth_facts *f)
 {
-    if (r->n == 1)
-        return true;
     return f->known && !f->has_code && f->transfer_ok && !f->nonce_used && f->balance_known &&
            amount_cmp(f->balance, r->asks[i]->value) >= 0;
 }
 
-static void read_answered(struct read *r, struct slice reply, const bool *has_code)
+static void read_answered(struct read *r, struct slice reply, const bool *has_code, size_t endpoint)
 {
     struct checker *c = r->checker;
     struct auth_facts facts[SHARE_MAX];
@@ -201,10 +239,13 @@ static void read_answered(struct read *r, struct slice reply, const bool *has_co
     read_detach(r);
     for (size_t i = 0; i < r->n; i++) {
         facts[i].has_code = facts[i].known && has_code[i];
-        if (is_final(r, i, &facts[i]))
+        saw_block(c, &facts[i]);
+        if (r->n == 1)
+            answer_alone(c, r->asks[i], &facts[i], endpoint);
+        else if (is_final(r, i, &facts[i]))
             answer(r->asks[i], &facts[i]);
         else
-            queue_push(&c->lone, r->asks[i]);
+            ask_alone(c, r->asks[i], &facts[i], endpoint);
     }
     read_over(c, r);
 }
@@ -259,7 +300,7 @@ static void read_done(void *arg, const struct rpc_answer *answers, size_t n)
     if (reply && size == 0)
         read_plainly(r);
     else if (reply)
-        read_answered(r, (struct slice){ (const char *)reply, size }, has_code);
+        read_answered(r, (struct slice){ (const char *)reply, size }, has_code, answers[1].endpoint);
     else
         read_failed(r);
 }
@@ -273,7 +314,7 @@ static void read_start(struct read *r)
         { "eth_call", code_params(payers, r->n, NULL) },
         { "eth_call", shared_params(r->asks, r->n) },
     };
-    rpc_start(r->checker->rpc, items, COUNT(items), read_done, r);
+    rpc_start_elsewhere(r->checker->rpc, read_avoids(r), items, COUNT(items), read_done, r);
 }
 
 /* ---- the checker --------------------------------------------------------------------------------- */

@@ -32,6 +32,7 @@ struct call {
     uint64_t first_id;
     bool sends, pinned, asks_chain;
     size_t at;      /* the endpoint that is being asked */
+    size_t but;     /* one that is asked only where no other is in good standing */
     uint64_t tried; /* a bit for each endpoint */
     int64_t deadline_ms;
     struct fetch *fetch;
@@ -153,7 +154,7 @@ static bool choose(const struct call *c, size_t *ret)
     for (size_t i = 0; i < r->n; i++) {
         if (c->tried & UINT64_C(1) << i)
             continue;
-        if (!is_aside(&r->endpoints[i])) {
+        if (!is_aside(&r->endpoints[i]) && i != c->but) {
             *ret = i;
             return true;
         }
@@ -385,7 +386,13 @@ static struct call *call_new(struct rpc *r, struct rpc_item *items, size_t n, rp
 
 void rpc_start(struct rpc *r, struct rpc_item *items, size_t n, rpc_done_fn *fn, void *arg)
 {
+    rpc_start_elsewhere(r, SIZE_MAX, items, n, fn, arg);
+}
+
+void rpc_start_elsewhere(struct rpc *r, size_t but, struct rpc_item *items, size_t n, rpc_done_fn *fn, void *arg)
+{
     struct call *c = call_new(r, items, n, fn, arg);
+    c->but = but;
     if (!choose(c, &c->at))
         abort(); /* none is tried yet */
     attempt(c);

@@ -26,6 +26,8 @@ bool method_sends(const char *method);                   /* not a read: its inte
 
 /* One endpoint only, whatever its record. */
 void rpc_start_at(struct rpc *r, size_t endpoint, struct rpc_item *items, size_t n, rpc_done_fn *fn, void *arg);
+/* Any endpoint in good standing rather than this one (SIZE_MAX: none is avoided). */
+void rpc_start_elsewhere(struct rpc *r, size_t but, struct rpc_item *items, size_t n, rpc_done_fn *fn, void *arg);
 size_t rpc_endpoints(const struct rpc *r);
 struct loop *rpc_loop(const struct rpc *r);
 

@@ -232,7 +232,9 @@ static json_t *decode(struct reading *r, struct slice header)
     OWNED uint8_t *text = NULL;
     size_t n;
     struct json_why why;
-    if (!base64_read(header.p, header.n, &text, &n)) {
+    if (header.n == 0)
+        r->detail = "The payment header is empty.";
+    if (header.n == 0 || !base64_read(header.p, header.n, &text, &n)) {
         r->err = ERR_PAYMENT_ENCODING;
         return NULL;
     }

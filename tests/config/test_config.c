@@ -81,6 +81,11 @@ struct change { const char *in, *key, *value, *expected; };
 static const struct change changes[] = {
     { "/networks/0", "dept", "1", "networks[0].dept: unknown key, did you mean \"depth\"?" },
     { "/networks/0", "payTo", "1", "networks[0].payTo: unknown key, did you mean \"pay_to\"?" },
+    { "/networks/0", "rcp", "[]", "networks[0].rcp: unknown key, did you mean \"rpc\"?" },
+    { "/networks/0", "rpc_url", "1", "networks[0].rpc_url: unknown key, did you mean \"rpc\"?" },
+    { "/networks/0", "finality", "1", "networks[0].finality: unknown key, did you mean \"finality_blocks\"?" },
+    { "/networks/0", "max_fee_wei", "1", "networks[0].max_fee_wei: unknown key, did you mean \"fee_max_wei\"?" },
+    { "/tools/0", "timeout", "1", "tools[0].timeout: unknown key, did you mean \"timeout_ms\"?" },
     { "/", "Listen", "1", "Listen: unknown key, did you mean \"listen\"?" },
     { "/tools/0/prices/0", "price", "1", "tools[0].prices[0].price: unknown key; known are network, token, amount, pay_to" },
     { "/networks/0/tokens/0", "decimal", "6", "networks[0].tokens[0].decimal: unknown key, did you mean \"decimals\"?" },
@@ -233,7 +238,12 @@ static void test_nearest(void **state)
     assert_string_equal(conf_nearest(&conf_file, "publicUrl"), "public_url");
     assert_string_equal(conf_nearest(&conf_file, "network"), "networks");
     assert_string_equal(conf_nearest(&conf_file, "WAIT_MS"), "wait_ms");
+    assert_string_equal(conf_nearest(&conf_file, "wait"), "wait_ms");
+    assert_string_equal(conf_nearest(&conf_file, "database_url"), "database");
+    assert_string_equal(conf_nearest(&conf_file, "proxies"), "trusted_proxies");
     assert_null(conf_nearest(&conf_file, "zzzzzz"));
+    assert_null(conf_nearest(&conf_file, "_"));
+    assert_null(conf_nearest(&conf_file, ""));
     assert_null(conf_nearest(&conf_file, "a key that is far longer than any key of this file could ever be, and more"));
 }
 

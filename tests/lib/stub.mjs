@@ -89,14 +89,6 @@ export class Stub {
     }
 }
 
-// Worlds look for free ports, which two at once would find the same.
-let starting = Promise.resolve();
-function oneAtATime(start) {
-    const mine = starting.then(start);
-    starting = mine.catch(() => {});
-    return mine;
-}
-
 async function start(count, options, stubs) {
     const beforeConfig = async (world) => {
         for (let i = 0; i < count; i++)
@@ -114,7 +106,7 @@ export function behindStubs(count, options, body) {
     return async () => {
         const stubs = [];
         try {
-            const world = await oneAtATime(() => start(count, options, stubs));
+            const world = await start(count, options, stubs);
             try {
                 await body(world);
             } catch (error) {

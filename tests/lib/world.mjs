@@ -9,6 +9,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { chmodSync, closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync, statSync,
     writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { payTo, relayer } from '../../dev/accounts.mjs';
@@ -24,13 +25,30 @@ import { authorize, decode, freshAccount, paymentV1, paymentV2 } from './payment
 
 export const program = process.env.PAYONCE_PROGRAM ?? join(root, 'build-check/asan/payonce');
 
+// A port is ours, among all test files on this machine, while this process holds the abstract socket of its name.
+const heldPorts = [];
+function holdPort(port) {
+    return new Promise((done) => {
+        const holder = createServer();
+        holder.once('error', () => done(false));
+        holder.listen({ path: `\0payonce-test-port-${port}` }, () => {
+            holder.unref();
+            heldPorts.push(holder);
+            done(true);
+        });
+    });
+}
+
 // Below the kernel's own range for outgoing connections, so that none of those is in the way.
-let nextPort = 12_000 + 8 * Math.floor(Math.random() * 2_000);
+let nextPort = 12_000 + Math.floor(Math.random() * 19_000);
 export async function freePort() {
-    do
-        nextPort = nextPort >= 31_000 ? 12_000 : nextPort + 1;
-    while (await portTaken(nextPort));
-    return nextPort;
+    for (;;) {
+        const port = nextPort++;
+        if (nextPort > 31_000)
+            nextPort = 12_000;
+        if (await holdPort(port) && !await portTaken(port))
+            return port;
+    }
 }
 
 const readPrice = (amount) => [{ network: 'eip155:84532', token: 'USDC', amount }];
@@ -290,11 +308,10 @@ export class World {
         return { headers, required, payload };
     }
 
-    // Pays and calls. Resolves to the answer, with the headers that were sent, so that they can be sent again.
+    // Pays and calls. Resolves to the answer, with what was signed, so that it can be sent again.
     async pay(payer, path, options = {}) {
         const signed = await this.sign(payer, path, options);
-        const answer = await this.send(path, signed, options);
-        return Object.assign(answer, signed);
+        return Object.assign(await this.send(path, signed, options), { signed });
     }
 
     send(path, signed, { method, body, headers = {}, base } = {}) {
@@ -329,7 +346,8 @@ export class World {
     }
 
     dumpLogs() {
-        const postgres = readdirSync(this.stateDir).filter((name) => name.endsWith('.log'));
+        const all = readdirSync(this.stateDir, { recursive: true });
+        const postgres = all.filter((name) => name.endsWith('postgres.log'));
         for (const path of [...this.logs, ...postgres.map((name) => join(this.stateDir, name))])
             process.stderr.write(`---- the end of ${path}\n${tail(path, 40)}\n`);
     }

@@ -208,6 +208,22 @@ describe('payonce pay, all well', () => {
         assert.match(stdout, /^usage: payonce pay /);
     });
 
+    test('a call that the server refuses before any payment: exit 8, nothing signed', async () => {
+        const agent = await newAgent(world);
+        const large = join(agent.dir, 'large');
+        writeFileSync(large, 'x'.repeat(300_000));
+        const wrong = [['/nothing', [], 404], ['/test/read', ['--method', 'DELETE'], 405], ['/payments/x', [], 400],
+            ['/test/write', ['--data', `@${large}`], 413]];
+        for (const [where, args, status] of wrong) {
+            const json = ended(await agent.pay(where, args), 8);
+            assert.deepEqual([json.status, json.payment_id && json.transaction], [status, null], where);
+            assert.match(json.message, /nothing was signed/);
+        }
+        assert.deepEqual(agent.intents(), []);
+        const { stdout } = await world.payonce(['pay', '--help']);
+        assert.match(stdout, /8 the server refused the call itself/);
+    });
+
     test('nobody answers: exit 1, nothing signed', async () => {
         const agent = await newAgent(world);
         ended(await agent.pay('http://127.0.0.1:9/x', ['--wait', '0']), 1);

@@ -205,6 +205,61 @@ describe('the wire', () => {
         }
     });
 
+    const first = (line, ...more) => [line, 'Host: x', ...more, '', ''].join('\r\n');
+    const isProblem = ({ answer }, status, code, detail) => {
+        assert.deepEqual([answer?.status, answer?.json.code], [status, code], answer?.text);
+        assert.match(answer.json.detail, detail);
+    };
+
+    test('an Expect that nobody can meet: 417, before a body is read; HTTP/1.0 has none', async () => {
+        const { headers } = await world.sign(payer, `${PATH}?expect`);
+        const calls = (await world.calls()).length;
+        for (const expect of ['foo', '100-continue, foo', '', '100-continue\r\nExpect: 100-continue']) {
+            const paying = `PAYMENT-SIGNATURE: ${headers['payment-signature']}`;
+            const text = first(`GET ${PATH}?expect HTTP/1.1`, paying, `Expect: ${expect}`);
+            isProblem(await world.raw(text), 417, 'expectation_failed', /100-continue/);
+        }
+        const unread = await world.raw(post(['Expect: foo'], 'x'.repeat(1000)));
+        isProblem(unread, 417, 'expectation_failed', /100-continue/);
+        assert.equal((await world.calls()).length, calls);
+        assert.equal((await world.raw(first(`GET ${PATH} HTTP/1.0`, 'Expect: foo'))).answer.status, 402);
+    });
+
+    test('HTTP/1.2 is answered as 1.1; what is no HTTP/1 is refused', async () => {
+        const newer = await world.raw(first(`GET ${PATH} HTTP/1.2`));
+        assert.equal(newer.answer.status, 402);
+        const statuses = {
+            'HTTP/1.10': 400, 'HTTP/2.0': 505, 'HTTP/0.9': 505, 'http/1.1': 400, 'HTTP/1.': 400, 'FTP/1.1': 400,
+        };
+        for (const [version, status] of Object.entries(statuses))
+            assert.equal((await world.raw(first(`GET ${PATH} ${version}`))).answer.status, status, version);
+        for (const text of [`GET ${PATH}\r\n\r\n`, `GET ${PATH}\r\nHost: x\r\n\r\n`, first(`GET  HTTP/1.1`)])
+            assert.equal((await world.raw(text)).answer.status, 400, text);
+        for (const text of ['GET\r\n\r\n', '\x16\x03\x01\x02\r\n\r\n']) {
+            const { answer, closed } = await world.raw(text);
+            assert.ok(closed && !answer, text);
+        }
+    });
+
+    test('a target with scheme and host is no way to a route', async () => {
+        const targets = [`http://x${PATH}`, `https://x${PATH}?n`, `HTTP://elsewhere${PATH}`, 'http://x', `//x${PATH}`];
+        for (const target of targets) {
+            const { answer } = await world.raw(first(`GET ${target} HTTP/1.1`));
+            assert.equal(answer.status, target.startsWith('//') ? 404 : 400, `${target} ${answer.text}`);
+            assert.equal(answer.headers['payment-required'], undefined);
+        }
+        isProblem(await world.raw(first(`GET ${targets[0]} HTTP/1.1`)), 400, 'bad_target', /without scheme and host/);
+        isProblem(await world.raw(first('CONNECT x:443 HTTP/1.1')), 400, 'bad_target', /without scheme and host/);
+    });
+
+    test('an empty payment header is told as that, not as a price', async () => {
+        const ask = (header) => world.raw(first(`GET ${PATH} HTTP/1.1`, header));
+        for (const name of ['PAYMENT-SIGNATURE', 'X-PAYMENT'])
+            for (const value of ['', ' ', ' \t '])
+                isProblem(await ask(`${name}:${value}`), 400, 'payment_encoding', /is empty/);
+        isProblem(await ask('Idempotency-Key:'), 400, 'payment_id_form', /16 to 128/);
+    });
+
     test('requests in a row, not waiting for answers: answered in order', async () => {
         const paths = [`${PATH}?a`, '/nothing', `${PATH}?b`, nobody('ord')];
         const { headers } = await world.sign(payer, paths[2]);

@@ -244,6 +244,12 @@ static void test_responses(void **state)
         { 1, NET_BASE, false, "insufficient_funds",
           "{\"success\":false,\"payer\":\"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC\","
           "\"transaction\":\"\",\"network\":\"base\",\"errorReason\":\"insufficient_funds\"}" },
+        { 2, NET_LOCAL, false, "quote_expired",
+          "{\"success\":false,\"payer\":\"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC\",\"transaction\":"
+          "\"\",\"network\":\"eip155:31337\",\"errorReason\":\"quote_expired\"}" },
+        { 1, NET_LOCAL, true, "settlement_pending",
+          "{\"success\":false,\"payer\":\"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC\",\"transaction\":"
+          "\"TX\",\"network\":\"eip155:31337\",\"errorReason\":\"settlement_pending\"}" },
         { 2, NET_BASE, true, "settlement_pending",
           "{\"success\":false,\"payer\":\"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC\","
           "\"transaction\":\"TX\",\"network\":\"eip155:8453\",\"errorReason\":\"settlement_pending\"}" },

@@ -24,6 +24,8 @@ static const char fixtures[] =
     " 'SELECT n FROM payonce.things t WHERE t.id = $1 FOR UPDATE';"
     "CREATE FUNCTION own(int8) RETURNS TABLE (owner int8) LANGUAGE sql AS"
     " 'INSERT INTO payonce.owned VALUES ($1) RETURNING owner';"
+    "CREATE FUNCTION put_twice(int8) RETURNS TABLE (id int8) LANGUAGE sql AS"
+    " 'INSERT INTO payonce.things VALUES ($1, 1), ($1, 1) RETURNING id';"
     "CREATE FUNCTION fail_twice(text) RETURNS TABLE (tries int8) LANGUAGE plpgsql AS"
     " 'DECLARE n int8 := nextval(''payonce.tries''); BEGIN IF n < 3 THEN RAISE ''no'' USING ERRCODE = $1; END IF;"
     " RETURN QUERY SELECT n; END';";
@@ -252,6 +254,24 @@ static void test_commit_refused(void **state)
     db_free(db);
 }
 
+/* What was refused leaves nothing behind on its connection, which is the only one. */
+static void test_h12_refused_then_good(void **state)
+{
+    (void)state;
+    struct db *db = open_pool(1);
+    for (int i = 0; i < 5; i++) {
+        DB_ARGS a = { 0 };
+        arg_int(&a, 300);
+        assert_int_equal(db_wait(db, i % 2 ? "own" : "put_twice", &a, soon(), NULL), DB_REFUSED);
+        for (int n = 0; n < 20; n++)
+            assert_int_equal(put(db, 310 + 20 * i + n, 1), DB_OK);
+    }
+    sql_is(side, "SELECT count(*) FROM payonce.things WHERE id >= 310 AND id < 410", "100");
+    sql_is(side, "SELECT count(*) FROM payonce.things WHERE id = 300", "0");
+    assert_int_equal(db_stats(db).connected, 1);
+    db_free(db);
+}
+
 /* ---- repeats ---- */
 
 static void test_repeated_states(void **state)
@@ -420,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_nobody_there),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_commit_refused),
+        cmocka_unit_test(test_h12_refused_then_good),
         cmocka_unit_test(test_repeated_states),
         cmocka_unit_test(test_backend_terminated),
         cmocka_unit_test(test_lock_timeout_repeats),

@@ -1,24 +1,8 @@
 #include "test.h"
 
-#include <inttypes.h>
+#include <limits.h>
 
-#include "base/json.h"
-#include "chain/chain.h"
-#include "fake_server.h"
-
-/* A node with one token and a Multicall3, small enough to be read: accounts are told apart by their last byte. */
-enum { CHAIN = 84532, ACCOUNTS = 256, BLOCK = 77, TIME = 1700000000 };
-
-struct account {
-    uint64_t balance;
-    bool has_code, used, refuses; /* refuses: its code says no to every signature */
-};
-
-struct world {
-    struct account account[ACCOUNTS];
-    bool no_multicall, no_init_code, no_token, burns_gas, silent;
-    unsigned shared, lone, plain, most; /* calls, and the most questions in one */
-};
+#include "fake_token.h"
 
 struct lab {
     struct loop *loop;
@@ -29,162 +13,6 @@ struct lab {
     struct world world;
     struct token token;
 };
-
-static uint64_t word_at(const uint8_t *p, size_t at)
-{
-    uint64_t v = 0;
-    for (size_t i = 24; i < 32; i++)
-        v = v << 8 | p[at + i];
-    return v;
-}
-
-static void add_word(struct buf *b, uint64_t v)
-{
-    uint8_t w[32] = { 0 };
-    for (size_t i = 0; i < 8; i++)
-        w[31 - i] = (uint8_t)(v >> (8 * i));
-    buf_add(b, w, sizeof w);
-}
-
-static bool reverts(struct buf *ret, const char *why)
-{
-    static const char padding[32];
-    buf_add(ret, "\x08\xc3\x79\xa0", 4);
-    add_word(ret, 32);
-    add_word(ret, strlen(why));
-    buf_puts(ret, why);
-    buf_add(ret, padding, 31 - (strlen(why) + 31) % 32);
-    return false;
-}
-
-static bool token_call(struct world *w, const uint8_t *p, struct buf *ret)
-{
-    struct account *a = &w->account[p[35]];
-    if (memcmp(p, "\xe9\x4a\x01\x02", 4) == 0) {
-        if (w->no_token)
-            return reverts(ret, "what");
-        add_word(ret, a->used);
-        return true;
-    }
-    if (memcmp(p, "\x70\xa0\x82\x31", 4) == 0) {
-        add_word(ret, a->balance);
-        return true;
-    }
-    assert_memory_equal(p, "\xe3\xee\x16\x0e", 4);
-    uint64_t value = word_at(p, 4 + 64);
-    if (a->used)
-        return reverts(ret, "FiatTokenV2: authorization is used or canceled");
-    if (a->refuses)
-        return reverts(ret, "FiatTokenV2: invalid signature");
-    if (a->balance < value)
-        return reverts(ret, "ERC20: transfer amount exceeds balance");
-    a->used = true;
-    a->balance -= value;
-    w->account[p[67]].balance += value;
-    return true;
-}
-
-/* aggregate3: the calls one after the other, on a state that is dropped afterwards. */
-static bool multicall(struct world *w, const uint8_t *p, struct buf *ret)
-{
-    struct world after = *w;
-    const uint8_t *list = p + 4 + 32;
-    uint64_t n = word_at(list, 0), questions = (n - 2) / 3;
-    BUF tuples = { 0 }, offsets = { 0 };
-    *(questions > 1 ? &w->shared : &w->lone) += 1;
-    if (questions > w->most)
-        w->most = (unsigned)questions;
-    for (size_t i = 0; i < n; i++) {
-        BUF out = { 0 };
-        const uint8_t *tuple = list + 32 + word_at(list, 32 + 32 * i);
-        const uint8_t *data = tuple + word_at(tuple, 64) + 32;
-        bool ok = true;
-        if (memcmp(data, "\x42\xcb\xb1\x5c", 4) == 0)
-            add_word(&out, BLOCK);
-        else if (memcmp(data, "\x0f\x28\xc9\x7d", 4) == 0)
-            add_word(&out, TIME);
-        else if (w->burns_gas && after.account[data[35]].has_code && questions > 1)
-            return false;
-        else
-            ok = token_call(&after, data, &out);
-        add_word(&offsets, 32 * n + tuples.n);
-        add_word(&tuples, ok);
-        add_word(&tuples, 64);
-        add_word(&tuples, out.n);
-        buf_add(&tuples, out.p, out.n);
-        static const char padding[32];
-        buf_add(&tuples, padding, 31 - (out.n + 31) % 32);
-    }
-    add_word(ret, 32);
-    add_word(ret, n);
-    buf_add(ret, offsets.p, offsets.n);
-    buf_add(ret, tuples.p, tuples.n);
-    return true;
-}
-
-static bool call(struct world *w, const json_t *tx, struct buf *ret)
-{
-    struct address to;
-    size_t n;
-    OWNED uint8_t *data = rpc_read_data(json_object_get(tx, "data"), &n);
-    if (!json_object_get(tx, "to")) {
-        for (size_t at = 35; at < n; at += 32)
-            add_word(ret, w->account[data[at + 31]].has_code ? 23 : 0);
-        return !w->no_init_code;
-    }
-    assert_true(rpc_read_address(json_object_get(tx, "to"), &to));
-    if (address_eq(&to, &multicall3_address))
-        return w->no_multicall || multicall(w, data, ret);
-    struct world after = *w;
-    w->plain++;
-    return token_call(&after, data, ret);
-}
-
-static json_t *error_of(const struct buf *revert)
-{
-    if (revert->n == 0)
-        return json_pack("{s:i,s:s}", "code", -32603, "message", "EVM error OutOfGas");
-    return json_pack("{s:i,s:s,s:o}", "code", 3, "message", "execution reverted", "data",
-                     rpc_hex(revert->p, revert->n));
-}
-
-static json_t *item_answer(struct world *w, const json_t *rq)
-{
-    const char *method = json_str(rq, "method");
-    const json_t *first = json_array_get(json_object_get(rq, "params"), 0);
-    json_t *reply = json_pack("{s:O}", "id", json_object_get(rq, "id"));
-    struct address who;
-    BUF out = { 0 };
-    if (!strcmp(method, "eth_chainId"))
-        json_object_set_new(reply, "result", json_string("0x14a34"));
-    else if (!strcmp(method, "eth_getBlockByNumber"))
-        json_object_set_new(reply, "result",
-                            json_pack("{s:o,s:o,s:o,s:o}", "number", rpc_u64(BLOCK), "timestamp", rpc_u64(TIME), "hash",
-                                      rpc_hex(topic_transfer.b, 32), "parentHash", rpc_hex(topic_transfer.b, 32)));
-    else if (!strcmp(method, "eth_getCode") && rpc_read_address(first, &who))
-        json_object_set_new(reply, "result", json_string(w->account[who.b[19]].has_code ? "0xef" : "0x"));
-    else if (call(w, first, &out))
-        json_object_set_new(reply, "result", rpc_hex(out.p, out.n));
-    else
-        json_object_set_new(reply, "error", error_of(&out));
-    return reply;
-}
-
-static enum fake_then serve(void *arg, struct slice request, struct buf *reply)
-{
-    struct world *w = arg;
-    struct json_why why;
-    const char *body = strstr(request.p, "\r\n\r\n") + 4;
-    JSON *rq = json_read(body, request.n - (size_t)(body - request.p), &why);
-    if (w->silent)
-        return FAKE_HANG;
-    JSON *all = json_is_array(rq) ? json_array() : item_answer(w, rq);
-    for (size_t i = 0; i < json_array_size(rq); i++)
-        json_array_append_new(all, item_answer(w, json_array_get(rq, i)));
-    OWNED char *text = json_write(all);
-    fake_reply(reply, 200, "application/json", slice_of(text));
-    return FAKE_KEEP;
-}
 
 static int begin(void **state)
 {
@@ -334,6 +162,64 @@ static void a_yes_by_sharing_is_not_given(void **state)
     assert_string_equal(amount_text(r[1].facts.balance).s, "0");
 }
 
+/* Behind a load balancer the next answer may be another node's. (D01) */
+static void d01_a_no_of_a_stale_node(void **state)
+{
+    struct lab *lab = *state;
+    struct result r[2];
+    lab->world.stale = 1;
+    for (uint8_t i = 0; i < 2; i++)
+        ask(lab, i, 9, 10, &r[i]);
+    wait_all(lab, r, 2);
+    assert_yes(&r[0].facts);
+    assert_yes(&r[1].facts);
+    for (int plain = 0; plain < 2; plain++) {
+        lab->world.no_multicall = plain;
+        ask(lab, 1, 9, 10, &r[0]);
+        wait_all(lab, r, 1); /* the newest block is seen */
+        for (unsigned behind = 1; behind <= 2; behind++) {
+            lab->world.stale = plain ? 2 * behind : behind; /* a block, then the state */
+            ask(lab, 1, 9, 10, &r[0]);
+            wait_all(lab, r, 1);
+            if (behind == 1)
+                assert_yes(&r[0].facts);
+            else
+                assert_false(r[0].facts.known);
+        }
+        lab->world.stale = 0;
+        ask(lab, 1, 9, 1001, &r[0]);
+        wait_all(lab, r, 1);
+        assert_no(&r[0].facts, REVERT_BALANCE);
+    }
+}
+
+/* An endpoint that is always behind: the other is asked, and where that one is down nothing is known to be refused. */
+static void d01_another_endpoint(void **state)
+{
+    struct lab *lab = *state;
+    struct result r;
+    struct world stale = lab->world;
+    stale.stale = UINT_MAX;
+    struct fake *first = fake_new(lab->loop, serve, &stale);
+    const char *const both[] = { first->url, lab->server->url };
+    checker_free(lab->checker);
+    rpc_free(lab->rpc);
+    lab->rpc = rpc_new(lab->fetcher, lab->loop, CHAIN, both, 2, 1600);
+    lab->checker = checker_new(lab->loop, lab->rpc);
+    ask(lab, 1, 9, 10, &r);
+    wait_all(lab, &r, 1);
+    assert_yes(&r.facts);
+    assert_int_equal(first->requests, 1);
+    ask(lab, 1, 9, 1001, &r);
+    wait_all(lab, &r, 1);
+    assert_no(&r.facts, REVERT_BALANCE);
+    lab->world.silent = true;
+    ask(lab, 1, 9, 10, &r);
+    wait_all(lab, &r, 1);
+    assert_false(r.facts.known);
+    fake_free(first);
+}
+
 static void payers_with_code_are_read_alone(void **state)
 {
     struct lab *lab = *state;
@@ -352,7 +238,7 @@ static void payers_with_code_are_read_alone(void **state)
                 assert_yes(&r[i].facts);
         }
         assert_no(&r[4].facts, REVERT_SIGNATURE);
-        assert_int_equal(lab->world.lone, 2);
+        assert_int_equal(lab->world.lone, burns ? 3 : 2); /* a no is asked twice */
         assert_int_equal(lab->world.shared, burns ? 2 : 1);
     }
 }
@@ -453,6 +339,8 @@ int main(void)
         TEST(one_is_asked_alone),
         TEST(a_no_by_sharing_is_not_given),
         TEST(a_yes_by_sharing_is_not_given),
+        TEST(d01_a_no_of_a_stale_node),
+        TEST(d01_another_endpoint),
         TEST(payers_with_code_are_read_alone),
         TEST(without_multicall_call_by_call),
         TEST(what_cannot_be_read_is_not_known),

@@ -1,5 +1,7 @@
 #include "test.h"
 
+#include <dirent.h>
+
 #include "base/fetch.h"
 #include "fake_server.h"
 
@@ -181,6 +183,46 @@ static void not_sent(void **state)
     assert_int_equal(lab->server->requests, 1);
 }
 
+static unsigned descriptors(void)
+{
+    unsigned n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+static void count_not_sent(void *arg, const struct fetch_answer *a)
+{
+    unsigned *ended = arg;
+    assert_int_equal(a->end, FETCH_NOT_SENT);
+    (*ended)++;
+}
+
+/* Names that nobody has, many at once: nothing is left behind, and a good host is still reached. */
+static void m06_names_that_are_not_found(void **state)
+{
+    enum { MANY = 16 };
+    struct lab *lab = *state;
+    assert_int_equal(fetch(lab, "GET", "/", (struct fetch_request){ .url = "http://nope.invalid/" }), FETCH_NOT_SENT);
+    const unsigned before = descriptors();
+    for (int round = 0; round < 2; round++) {
+        unsigned ended = 0;
+        for (int i = 0; i < MANY; i++) {
+            OWNED char *url = str_format("http://nope-%d.invalid/", i);
+            const struct fetch_request rq = {
+                .method = "GET", .url = url, .once = i % 2, .deadline_ms = clock_mono_ms() + 20000, .max_answer = 9
+            };
+            fetch_start(lab->fetcher, &rq, count_not_sent, &ended);
+        }
+        while (ended < MANY)
+            loop_turn(lab->loop, 50);
+    }
+    assert_in_range(descriptors(), before - 2, before + 2);
+    assert_int_equal(fetch(lab, "GET", "/", (struct fetch_request){ .max_answer = 9 }), FETCH_ANSWERED);
+}
+
 static void lost(void **state)
 {
     struct lab *lab = *state;
@@ -303,6 +345,7 @@ int main(void)
         TEST(what_comes_back),
         TEST(header_lookup),
         TEST(not_sent),
+        TEST(m06_names_that_are_not_found),
         TEST(lost),
         TEST(too_large),
         TEST(connections),

@@ -18,6 +18,7 @@ enum fault {
     HTML,
     NOT_JSON,
     EMPTY,
+    BIG_NUMBER, /* in a field that nobody needs; a JSON reader's integers have 64 bits (M03) */
     STATUS_500,
     STATUS_429,
     STATUS_404,
@@ -115,6 +116,13 @@ static void spoil(enum fault fault, json_t *all)
         }
 }
 
+static void reply_with_big_number(struct buf *reply, const char *text)
+{
+    const int brackets = *text == '[' ? 2 : 1;
+    OWNED char *big = str_format("%.*s\"size\":18446744073709551616,%s", brackets, text, text + brackets);
+    fake_reply(reply, 200, "application/json", slice_of(big));
+}
+
 static enum fake_then serve(void *arg, struct slice request, struct buf *reply)
 {
     struct node *node = arg;
@@ -132,6 +140,8 @@ static enum fake_then serve(void *arg, struct slice request, struct buf *reply)
         fake_reply(reply, 200, "text/html", SLICE("<html>sign in</html>"));
     else if (node->fault == NOT_JSON)
         fake_reply(reply, 200, "application/json", (struct slice){ text, sound.n - 1 });
+    else if (node->fault == BIG_NUMBER)
+        reply_with_big_number(reply, text);
     else if (node->fault == EMPTY)
         fake_reply(reply, 200, "application/json", SLICE(""));
     else if (node->fault == STATUS_500 || node->fault == STATUS_429 || node->fault == STATUS_404)
@@ -256,7 +266,8 @@ static void faults_lead_to_the_next_endpoint(void **state)
 {
     static const enum fault faults[] = { WRONG_ID, TEXT_ID,    MISSING,    TWICE,      HTML,      NOT_JSON,
                                          EMPTY,    STATUS_500, STATUS_429, STATUS_404, CUT,       OTHER_CHAIN,
-                                         LIMIT,    RATE,       INTERNAL,   REFUSED,    NO_RESULT, SILENT };
+                                         LIMIT,    RATE,       INTERNAL,   REFUSED,    NO_RESULT, SILENT,
+                                         BIG_NUMBER };
     for (size_t i = 0; i < COUNT(faults); i++)
         for (size_t n = 1; n <= 3; n += 2) {
             end(state);

@@ -1,4 +1,5 @@
-// Which tests show a case already: case id -> [file below tests/, name of the test as its source has it].
+// The cases, and which tests show those that no test names: case id -> [file below tests/, name of the test as its
+// source has it].
 const crash = [['scenarios/crash.test.mjs', 'kill -9 of the gateway at each of its steps'],
     ['scenarios/crash.test.mjs', 'kill -9 of the settler at each of its steps']];
 const tokens = (name) => [['scenarios/tokens.test.mjs', name]];
@@ -15,6 +16,23 @@ const NO_GAS = 'a relayer without gas money: wait, not pay again; the log says s
 const TWO_SETTLERS = 'two settlers with one key: one sends, account nonces without a gap; killed, the other takes over';
 const ACCEPTED = 'accepted: ${name}';
 const KNOWN = '${name} before the settler does: known within seconds';
+
+export const ids = `
+    A01 A02 A03 A04 A05 A07 A09 A10 A11 A15 A16 A17 B01 B02 B03 B04 B07 C01 C02 C04 C05 C06 C08 C09 C10 C12 C13 D01
+    D03 D04 D05 D06 D08 D09 D11 E01 E03 E04 E05 E06 E08 E10 E11 E12 E14 E16 E17 E18 E19 E21 E22 E23 E25 F01 F03 F06
+    F07 F08 F09 F10 F12 F13 F17 F18 F19 F20 F22 F23 F24 F25 F26 F28 F30 F31 F33 G01 G02 G03 H01 H02 H04 H08 H09 H11
+    H12 H13 H16 H18 H19 H20 H21 I01 I02 I03 I04 I05 I07 I09 I10 I11 I14 I15 I16 I18 I20 I22 I24 I25 I27 J01 J02 J04
+    J05 J06 J08 K01 K02 K03 L01 L02 L04 L05 L06 L07 L09 L12 L13 L14 L15 L17 L18 L20 L21 L23 L24 L25 M01 M03 M06 M07
+    M08 M11 M12 N02 N03`.trim().split(/\s+/);
+
+const refunds = 'payouts of refunds';
+const refundCases = `B02 B04 E22 I01 I02 I03 I04 I05 I07 I09 I10 I11 I14 I15 I16 I18 I24 I25 I27 J04 K03`.split(' ');
+// What these are about is not there yet.
+export const later = {
+    ...Object.fromEntries(refundCases.map((id) => [id, refunds])),
+    F19: 'the facilitator\'s API',
+    N02: 'signed receipts',
+};
 
 export const shown = {
     A10: [['drills/official-clients.test.mjs', '${name}: writes with a payment id, replies lost']],
@@ -47,6 +65,7 @@ export const shown = {
     F01: payers(CONFLICT),
     F07: payers(PUBLIC),
     F09: tokens(KNOWN),
+    F10: unit('sql/test_paid.c', 'test_replay_cacheable'),
     F12: operate('two gateways on one database: 64 copies of one payment over both buy once'),
     F13: payers('two payers with the same nonce are two payments'),
     F20: payers('a payment that bought one call, sent as it is to another: a conflict, not a new price'),
@@ -56,14 +75,25 @@ export const shown = {
     F28: payers('the same nonce on two routes at once buys one of them'),
     F30: payers(PUBLIC),
     F31: [['drills/lost-replies.test.mjs', 'lost replies']],
+    G01: [['scenarios/scan.test.mjs', 'found while the work runs, and then the work fails: it is owed back'],
+        ...upstream('a read that gets ${name}: not charged, may run again')],
+    G02: upstream('a write that was never reached: not charged, and runs when the same payment comes again'),
+    G03: [...tokens(KNOWN), ...unit('sql/test_relay.c', 'test_proofs')],
     H02: payers(CONFLICT),
     H04: [['scenarios/parallel.test.mjs', '${COPIES} copies of one payment for ${name}']],
     H08: unit('sql/test_relay.c', 'test_claim_two'),
     H09: upstream('a write that was never reached: not charged, and runs when the same payment comes again'),
     H11: unit('sql/test_db.c', 'test_server_restart'),
+    H12: unit('sql/test_db.c', 'test_h12_refused_then_good'),
     H13: unit('sql/test_db.c', 'test_deadline_in_flight'),
     H16: operate(TWO_SETTLERS),
+    H18: unit('sql/test_cases.c', 'h18_late_commit'),
+    H19: [...crash, ...unit('sql/test_cases.c', 'h19_settled_with_its_debt')],
     H20: unit('sql/test_orders.c', 'test_amounts'),
+    I20: unit('sql/test_relay.c', 'test_end'),
+    I22: unit('sql/test_repeats.c', 'test_sweep'),
+    J01: [...unit('sql/test_cases.c', 'j01_late_money'),
+        ['scenarios/scan.test.mjs', 'released, and submitted by a stranger: one debt, and the order says so']],
     J02: [['drills/hostile.test.mjs', 'hostile settlement']],
     J05: unit('settle/test_check.c', 'test_value'),
     J06: [['scenarios/parallel.test.mjs', '${COPIES} copies of one payment for ${name}']],
@@ -84,6 +114,10 @@ export const shown = {
     L21: badInput('${target} is not a way around the price'),
     L23: payers('addresses in ${name} case'),
     L24: operate(NO_GAS),
+    L25: unit('settle/test_challenge.c', 'test_responses'),
+    M03: [...unit('unit/test_rpc.c', 'faults_lead_to_the_next_endpoint'), ...unit('settle/test_header.c', 'test_json')],
+    M06: unit('unit/test_fetch.c', 'm06_names_that_are_not_found'),
     M08: unit('settle/test_header.c', 'test_encoding'),
     M11: unit('settle/test_header.c', 'test_deep'),
+    N03: badInput('somebody else\'s'),
 };
