@@ -66,7 +66,7 @@ BEGIN
                ORDER BY o.id)
       INTO ids, stories
       FROM authorizations a JOIN proofs p ON p.authorization_id = a.id JOIN orders o ON o.id = a.order_id
-     WHERE a.id = ANY (p_ids) AND p.before = 'sent' AND o.authorization_id = a.id AND o.work = 'done'
+     WHERE a.id = ANY (p_ids) AND p.before = 'sent' AND o.authorization_id = a.id AND o.work IN ('done', 'none')
        AND NOT EXISTS (SELECT 1 FROM reviews r WHERE r.authorization_id = a.id);
     INSERT INTO transfers (network, tx, log_index, asset, sender, receiver, amount, block, block_hash, block_time, nonce, class,
                            authorization_id)

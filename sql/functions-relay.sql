@@ -307,6 +307,7 @@ BEGIN
                             WHEN g.before = 'held' AND o.work <> 'running' THEN 'released' ELSE g.before END
           FROM gone g, orders o WHERE a.id = g.authorization_id AND o.id = a.order_id RETURNING a.id)
     SELECT array_agg(id) INTO ids FROM back;
+    PERFORM notices_undone(ids);
     UPDATE debts SET state = 'cancelled' WHERE authorization_id = ANY (ids);
     PERFORM order_paid_by(o.id, y.id) FROM orders o JOIN authorizations x ON x.id = o.authorization_id
        JOIN authorizations y ON y.order_id = o.id AND y.state IN ('sent', 'settled')
