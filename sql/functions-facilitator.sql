@@ -126,6 +126,12 @@ BEGIN
       FROM jsonb_array_elements_text(p_sellers::jsonb) s;
 END $$;
 
+-- Who submits, as far as settlers have shown themselves.
+CREATE FUNCTION relayer_addresses() RETURNS TABLE (address bytea) LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN QUERY SELECT DISTINCT r.address::bytea FROM relayers r ORDER BY 1;
+END $$;
+
 -- ---- telling how it ended ----
 
 -- What a block's news is called, so that who hears it twice knows: the order, its end and its transaction.

@@ -11,7 +11,7 @@ BEGIN
                     'orders_delivered', 'events_note', 'order_by_id', 'order_by_receipt', 'order_by_payment_id', 'orders_by_ids',
                     'answer_by_order', 'money_counts',
                     'order_named', 'metrics_read',
-                    'settlement_find', 'settlement_accept', 'settlement_read', 'sellers_load', 'notices_claim', 'notice_end']),
+                    'settlement_find', 'settlement_accept', 'settlement_read', 'sellers_load', 'relayer_addresses', 'notices_claim', 'notice_end']),
                 ('payonce_settler', ARRAY['instance_beat', 'instance_end', 'network_pin', 'network_seen', 'relayer_lease',
                     'relayer_leave', 'authorizations_claim', 'authorizations_unclaim', 'relay_store', 'relay_broadcast',
                     'relay_open', 'relay_authorizations', 'proofs_record', 'authorizations_look', 'authorization_end', 'authorization_doubted', 'authorization_puzzles',
