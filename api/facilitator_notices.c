@@ -286,7 +286,8 @@ void notices_free(struct notices *n)
     if (!n)
         return;
     for (size_t i = 0; i < n->g->config->seller_count; i++) {
-        bytes_wipe(n->keys[i].b, n->keys[i].b ? n->keys[i].n : 0);
+        if (n->keys[i].b)
+            bytes_wipe(n->keys[i].b, n->keys[i].n);
         free(n->keys[i].b);
     }
     free(n->keys);

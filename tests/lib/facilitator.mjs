@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { labelled } from '../../dev/accounts.mjs';
 import { USDC } from '../../dev/usdc.mjs';
-import { authorize } from './payment.mjs';
+import { authorize, freshAccount } from './payment.mjs';
 
 export const NETWORK = 'eip155:84532';
 export const V1_NETWORK = 'base-sepolia';
@@ -50,6 +50,14 @@ export function status(world, body, { key, base, network = NETWORK } = {}) {
     const { from, nonce } = body.paymentPayload.payload.authorization;
     const headers = key ? { authorization: `Bearer ${key}` } : {};
     return world.request(`/settlements/${network}/${from}/${nonce}`, { headers, base });
+}
+
+// What somebody who saw an authorization can do with it: submits it himself. Resolves to the receipt.
+export async function submitBySomebody(world, { authorization: a, signature }) {
+    const { address } = freshAccount();
+    await world.chain.giveGas(address);
+    return world.chain.write(address, 'transferWithAuthorization',
+        [a.from, a.to, a.value, a.validAfter, a.validBefore, a.nonce, signature]);
 }
 
 // Transfers of the payer's to the payee, by the chain's own logs.
