@@ -75,7 +75,6 @@ struct notices;
 struct notices *notices_new(struct gateway *g, char *why, size_t why_size) MUST_CHECK;
 void notices_stop(struct notices *n);                    /* before the fetcher and the database go, and */
 void notices_free(struct notices *n);                    /* after them */
-bool webhook_key_ok(const char *path) MUST_CHECK;        /* for doctor */
 void notices_print(const struct notices *n, struct buf *b);
 
 #endif

@@ -4,16 +4,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "api/facilitator.h"
+#include "api/webhook_key.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
 
-enum { EVERY_MS = 1000, CLAIM = 32, CLAIM_S = 60, CALL_MS = 10000, POST_MS = 15000, FIRST_S = 5, LAST_S = 3600, KEY_TEXT = 300 };
-
-struct webhook_key { uint8_t *b; size_t n; };
+enum { EVERY_MS = 1000, CLAIM = 32, CLAIM_S = 60, CALL_MS = 10000, POST_MS = 15000, FIRST_S = 5, LAST_S = 3600 };
 
 struct notices {
     struct gateway *g;
@@ -37,35 +35,6 @@ struct notice {
     struct order_id order, id;
     char id_text[40];
 };
-
-/* ---- keys ---- */
-
-static bool key_read(const char *path, struct webhook_key *ret)
-{
-    static const char prefix[] = "whsec_";
-    struct stat st;
-    char text[KEY_TEXT];
-    FILE *f = path ? fopen(path, "re") : NULL;
-    if (!f)
-        return false;
-    bool tight = fstat(fileno(f), &st) == 0 && (st.st_mode & 077) == 0;
-    size_t n = fread(text, 1, sizeof text - 1, f);
-    (void)fclose(f);
-    while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
-        n--;
-    bool ok = tight && n > strlen(prefix) && memcmp(text, prefix, strlen(prefix)) == 0 &&
-              base64_read(text + strlen(prefix), n - strlen(prefix), &ret->b, &ret->n);
-    bytes_wipe(text, sizeof text);
-    return ok && ret->n >= 24;
-}
-
-bool webhook_key_ok(const char *path)
-{
-    struct webhook_key k = { 0 };
-    bool ok = key_read(path, &k);
-    free(k.b);
-    return ok;
-}
 
 /* ---- one telling ---- */
 
@@ -256,7 +225,7 @@ struct notices *notices_new(struct gateway *g, char *why, size_t why_size)
         if (!c->sellers[i].webhook)
             continue;
         json_array_append_new(names, json_string(c->sellers[i].name));
-        if (!key_read(c->sellers[i].webhook_key_file, &n->keys[i]))
+        if (!webhook_key_read(c->sellers[i].webhook_key_file, &n->keys[i]))
             (void)snprintf(why, why_size, "sellers[%zu].webhook_key_file must name a file of mode 0600 with whsec_ and the base64 of at "
                            "least 24 bytes", i);
     }
@@ -285,11 +254,8 @@ void notices_free(struct notices *n)
 {
     if (!n)
         return;
-    for (size_t i = 0; i < n->g->config->seller_count; i++) {
-        if (n->keys[i].b)
-            bytes_wipe(n->keys[i].b, n->keys[i].n);
-        free(n->keys[i].b);
-    }
+    for (size_t i = 0; i < n->g->config->seller_count; i++)
+        webhook_key_done(&n->keys[i]);
     free(n->keys);
     free(n->sellers);
     free(n);
