@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { secretFile } from '../../dev/place.mjs';
 import { ask, requirements, sellers, settle, status, submitBySomebody } from '../lib/facilitator.mjs';
-import { freePort, inWorld } from '../lib/world.mjs';
+import { inWorld } from '../lib/world.mjs';
 
 const secret = randomBytes(32);
 
@@ -20,9 +20,9 @@ async function listen(statuses = []) {
             rs.writeHead(statuses.shift() ?? 204).end();
         });
     });
-    const port = await freePort();
-    await new Promise((done) => server.listen(port, '127.0.0.1', done));
-    return { heard, port, url: `http://127.0.0.1:${port}/hook`, close: () => new Promise((done) => server.close(done)) };
+    await new Promise((done) => server.listen(0, '127.0.0.1', done));
+    const { port } = server.address();
+    return { heard, url: `http://127.0.0.1:${port}/hook`, close: () => new Promise((done) => server.close(done)) };
 }
 
 function checkSignature({ headers, text }) {
