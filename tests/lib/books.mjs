@@ -6,7 +6,7 @@ const keyOf = ({ tx, logIndex, asset, from, to, amount }) =>
     [tx, logIndex, asset, from, to, amount].join(' ').replaceAll('\\x', '0x').toLowerCase();
 
 // Our wallet, and those of the sellers who settle through us.
-function wallets(world) {
+export function wallets(world) {
     const served = (world.options.extra.sellers ?? []).flatMap(({ accepts }) => accepts.map(({ pay_to }) => pay_to));
     return new Set([world.payTo, ...served].map((address) => address.toLowerCase()));
 }
