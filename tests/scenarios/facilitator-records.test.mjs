@@ -1,6 +1,6 @@
 // The recorded exchanges of the official servers with the official facilitators, asked anew: each request with the same shape and
 // the same fault, signed by a payer of ours, now. The answers are the recorded ones, but for the differences below, each of which
-// GUIDE.md names with its reason.
+// SELLERS.md names with its reason.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { hex32, now, transferTypes } from '../lib/payment.mjs';
 import { endWorld, startWorld } from '../lib/world.mjs';
 
 const { scenarios } = JSON.parse(readFileSync(join(root, 'tests/vectors/facilitator-exchanges.json'), 'utf8'));
-const guide = readFileSync(join(root, 'GUIDE.md'), 'utf8');
+const guide = readFileSync(join(root, 'SELLERS.md'), 'utf8');
 const payTo = '0x209693Bc6afc0C5328bA36FaF03C514EF312287C';
 const N = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
@@ -129,6 +129,6 @@ describe('recorded exchanges', () => {
 
     test('the guide names every difference', () => {
         for (const name of Object.keys(differences))
-            assert.ok(guide.includes(`\`${name}\``), `GUIDE.md does not name ${name}`);
+            assert.ok(guide.includes(`\`${name}\``), `SELLERS.md does not name ${name}`);
     });
 });
