@@ -1,5 +1,4 @@
 #include "api/doctor.h"
-#include "api/webhook_key.h"
 
 static bool check_key(struct doctor *d, const char *variable, const char *what, struct key *ret)
 {
@@ -25,22 +24,6 @@ static bool check_key(struct doctor *d, const char *variable, const char *what, 
     abort();
 }
 
-static void check_webhooks(struct doctor *d)
-{
-    for (size_t i = 0; i < d->c->seller_count; i++) {
-        const struct seller *s = &d->c->sellers[i];
-        struct webhook_key k = { 0 };
-        if (!s->webhook)
-            continue;
-        if (webhook_key_read(s->webhook_key_file, &k))
-            doctor_say(d, FINDING_OK, "webhook key", "of %s is present", s->name);
-        else
-            doctor_say(d, FINDING_FAIL, "webhook key",
-                       "%s: webhook_key_file must name a file of mode 600: echo whsec_$(openssl rand -base64 32)", s->name);
-        webhook_key_done(&k);
-    }
-}
-
 void doctor_keys(struct doctor *d)
 {
     SCOPE(key_wipe) struct key k = { 0 };
@@ -51,5 +34,4 @@ void doctor_keys(struct doctor *d)
     }
     if (check_key(d, "PAYONCE_QUOTE_KEY_FILE", "quote key", &k))
         doctor_say(d, FINDING_OK, "quote key", "present");
-    check_webhooks(d);
 }

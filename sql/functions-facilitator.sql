@@ -51,20 +51,20 @@ CREATE FUNCTION settlement_accept(p_attempt bytea, p_order bytea, p_receipt byte
     p_amount numeric, p_valid_after numeric, p_valid_before bigint, p_signature bytea, p_has_code boolean, p_need_s integer,
     p_verified boolean, p_by text, OUT verdict text, OUT order_id bytea, OUT tx bytea) LANGUAGE plpgsql AS $$
 DECLARE
-    a authorizations; paying bigint;
+    a authorizations; done boolean;
     facts jsonb := jsonb_build_object('nonce', encode(p_nonce, 'hex'), 'amount', p_amount::text, 'valid_before', p_valid_before);
 BEGIN
-    PERFORM lock_identities(NULL, NULL, p_payer, p_network, p_asset, p_nonce);
+    done := lock_identities(NULL, NULL, p_payer, p_network, p_asset, p_nonce) IS NULL;
     SELECT * INTO a FROM authorizations x
      WHERE x.network = p_network AND x.asset = p_asset AND x.payer = p_payer AND x.nonce = p_nonce;
     IF a.id IS NULL THEN
         verdict := CASE WHEN p_verified THEN 'accepted' ELSE 'new' END;
         IF p_verified THEN
             order_id := p_order;
-            PERFORM settlement_store(p_attempt, p_order, p_receipt, p_rail, p_version, p_tell, p_seller, p_request, p_network, p_asset,
-                                     p_payer, p_nonce, p_payee, p_amount, p_valid_after, p_valid_before, p_signature, p_has_code);
-            PERFORM event_add(p_order, p_by::jsonb, 'accepted', NULL, 'work none, money due',
-                              facts || jsonb_build_object('seller', p_seller), p_attempt);
+            done := settlement_store(p_attempt, p_order, p_receipt, p_rail, p_version, p_tell, p_seller, p_request, p_network, p_asset,
+                                     p_payer, p_nonce, p_payee, p_amount, p_valid_after, p_valid_before, p_signature, p_has_code) IS NULL;
+            done := event_add(p_order, p_by::jsonb, 'accepted', NULL, 'work none, money due',
+                              facts || jsonb_build_object('seller', p_seller), p_attempt) IS NULL;
         END IF;
         RETURN;
     END IF;
@@ -92,15 +92,15 @@ END $$;
 CREATE FUNCTION settlement_store(p_attempt bytea, p_order bytea, p_receipt bytea, p_rail text, p_version integer, p_tell boolean,
     p_seller text, p_request bytea, p_network text, p_asset bytea, p_payer bytea, p_nonce bytea, p_payee bytea, p_amount numeric,
     p_valid_after numeric, p_valid_before bigint, p_signature bytea, p_has_code boolean) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE paying bigint := nextval('payonce.authorizations_id_seq');
+DECLARE paying bigint := nextval('payonce.authorizations_id_seq'); done boolean;
 BEGIN
     INSERT INTO orders (id, receipt, rail, wire_version, tool, side_effect, cacheable, idempotent, method, target, request, payer,
                         network, asset, payee, amount, authorization_id, work, seller)
     VALUES (p_order, p_receipt, p_rail, p_version, 'settlement', 'none', false, false, '', '', p_request, p_payer, p_network,
             p_asset, p_payee, p_amount, paying, 'none', p_seller);
-    PERFORM authorization_store(p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after, p_valid_before,
-                                p_signature, p_has_code, 'held', p_attempt, paying);
-    PERFORM authorization_due(paying);
+    paying := authorization_store(p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after, p_valid_before,
+                                  p_signature, p_has_code, 'held', p_attempt, paying);
+    done := authorization_due(paying) IS NULL;
     IF p_tell THEN
         UPDATE authorizations SET tell = true WHERE id = paying;
         INSERT INTO notices (authorization_id) VALUES (paying);

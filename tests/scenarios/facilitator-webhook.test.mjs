@@ -87,4 +87,6 @@ test('a gateway without its webhook\'s key does not start, and doctor says so', 
     assert.match(stderr, /sellers\[0\]\.webhook_key_file must name a file of mode 0600/);
     const doctor = await world.payonce(['doctor'], { config });
     assert.match(doctor.stdout, /FAIL +webhook key +shop/);
+    assert.match(doctor.stdout, /warn +seller +shop: is open without max_per_day/);
+    assert.match(doctor.stdout, /ok +seller +rival: with a key/);
 }));
