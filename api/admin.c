@@ -116,6 +116,8 @@ static struct step page(struct request *rq)
     buf_printf(&b, "payonce_database_calls_total{result=\"unavailable\"} %" PRIu64 "\n", d.unavailable);
     buf_printf(&b, "payonce_database_calls_total{result=\"refused\"} %" PRIu64 "\n", d.refused);
     network_metrics(&b, g);
+    if (g->facilitator)
+        facilitator_print(g->facilitator, &b);
     metrics_print(g->metrics, &b);
     struct reply *r = reply_new(200);
     reply_body_take(r, "text/plain; version=0.0.4", &b);

@@ -28,6 +28,20 @@ struct tool {
     size_t max_body, max_answer;     /* bytes: 262,144 and 4,194,304 */
 };
 
+/* A seller whose own server settles through us (POST /verify, /settle). */
+struct seller {
+    const char *name;
+    const char *key;                 /* "open", or "sha256:" and the digest of the API key in hex */
+    bool open;
+    struct hash32 key_digest;
+    struct price *serves;            /* what may be paid to him; amount: the most of one payment, 0: any */
+    size_t serve_count;
+    int64_t max_per_day;             /* settlements within 24 hours; 0: any number */
+    int64_t wait_ms, repeat_wait_ms; /* how long /settle waits for the proof: 55,000, and when asked again 85,000 */
+    const char *webhook;             /* is told how each settlement ends; NULL: nobody */
+    const char *webhook_key_file;    /* signs what it is told */
+};
+
 struct config {
     const char *path;                /* the file it came from */
     const char *public_url;          /* https://api.example.com, no trailing slash */
@@ -42,6 +56,8 @@ struct config {
     size_t net_count;
     struct tool *tools;
     size_t tool_count;
+    struct seller *sellers;
+    size_t seller_count;
     int64_t wait_ms;                 /* how long a paid request waits for its proof before 409: 30,000 */
     int64_t quote_ttl_s;             /* how long a quote may be taken: 600 */
     unsigned max_connections;        /* 20,000 */

@@ -27,10 +27,10 @@ static bool check_top(const struct config *c, struct config_why *why)
 
 /* ---- networks ---- */
 
-static bool pay_to_is_token(const struct net *n, const struct address *pay_to)
+bool conf_is_token(const struct net *n, const struct address *a)
 {
     for (size_t i = 0; i < n->token_count; i++) {
-        if (address_eq(&n->tokens[i].address, pay_to))
+        if (address_eq(&n->tokens[i].address, a))
             return true;
     }
     return false;
@@ -69,14 +69,14 @@ static bool check_net(const struct config *c, size_t at, struct config_why *why)
         return conf_fail(why, "networks[%zu].tip_min_wei: must not be above fee_max_wei", at);
     if (n->quorum > n->rpc_count)
         return conf_fail(why, "networks[%zu].quorum: is %u, and there are only %zu endpoints in rpc", at, n->quorum, n->rpc_count);
-    if (pay_to_is_token(n, &n->pay_to))
+    if (conf_is_token(n, &n->pay_to))
         return conf_fail(why, "networks[%zu].pay_to: is the token's own address; what is sent there is lost", at);
     return check_tokens(n, at, why);
 }
 
 /* ---- tools ---- */
 
-static bool tool_name_ok(const char *s)
+bool conf_name_ok(const char *s)
 {
     for (; *s; s++) {
         const bool letter = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9');
@@ -138,7 +138,7 @@ static bool check_price(const struct tool *t, size_t at, size_t i, struct config
     const struct price *p = &t->prices[i];
     if (amount_is_zero(p->amount))
         return conf_fail(why, "tools[%zu].prices[%zu].amount: must not be zero; a tool without prices is free", at, i);
-    if (pay_to_is_token(p->net, &p->pay_to))
+    if (conf_is_token(p->net, &p->pay_to))
         return conf_fail(why, "tools[%zu].prices[%zu].pay_to: is the token's own address; what is sent there is lost",
                          at, i);
     for (size_t k = 0; k < i; k++) {
@@ -157,7 +157,7 @@ static bool check_price(const struct tool *t, size_t at, size_t i, struct config
 static bool check_tool(const struct config *c, size_t at, struct config_why *why)
 {
     const struct tool *t = &c->tools[at];
-    if (!tool_name_ok(t->name))
+    if (!conf_name_ok(t->name))
         return conf_fail(why, "tools[%zu].name: must be of letters, digits, spaces, '_', '-' and '.'", at);
     const char *bad = conf_bad_origin(t->upstream);
     if (bad)
@@ -184,7 +184,9 @@ bool conf_check(const struct config *c, struct config_why *why)
         if (!check_tool(c, i, why))
             return false;
     }
-    return true;
+    if (c->tool_count + c->seller_count == 0)
+        return conf_fail(why, "tools: must hold at least 1 where there are no sellers");
+    return conf_check_sellers(c, why);
 }
 
 bool config_admin_open(const struct config *c)

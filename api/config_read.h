@@ -37,7 +37,14 @@ struct conf_object {
 /* A price and a tool as they are written, before names are looked up. */
 struct price_text { const char *network, *token; struct amount amount; struct address pay_to; };
 struct tool_text { struct tool tool; struct price_text *prices; size_t price_count; };
-struct config_text { struct config config; struct tool_text *tools; size_t tool_count; };
+struct seller_text { struct seller seller; struct price_text *serves; size_t serve_count; };
+struct config_text {
+    struct config config;
+    struct tool_text *tools;
+    size_t tool_count;
+    struct seller_text *sellers;
+    size_t seller_count;
+};
 extern const struct conf_object conf_file;               /* of a struct config_text */
 
 /* Everything made while reading, freed together. */
@@ -53,6 +60,9 @@ const char *conf_nearest(const struct conf_object *o, const char *key);    /* NU
 
 /* The rules that need more than one value. */
 bool conf_check(const struct config *c, struct config_why *why) MUST_CHECK;
+bool conf_check_sellers(const struct config *c, struct config_why *why) MUST_CHECK;
+bool conf_name_ok(const char *s) MUST_CHECK;             /* letters, digits, spaces, _ - and . */
+bool conf_is_token(const struct net *n, const struct address *a) MUST_CHECK; /* one of its tokens' own address */
 /* Looks up tokens, networks and prices by name, and makes paths absolute. */
 bool conf_resolve(struct config_text *t, const char *path, struct conf_memory *m, struct config_why *why) MUST_CHECK;
 /* The forms of single values; NULL: it is right, else what is wrong with it. */

@@ -85,12 +85,37 @@ static bool resolve_tool(const struct config *c, const struct tool_text *from, s
     return true;
 }
 
+static bool resolve_seller(const struct config *c, const struct seller_text *from, size_t at, struct seller *ret,
+                           struct conf_memory *m, struct config_why *why)
+{
+    static const char digest[] = "sha256:";
+    OWNED char *hex = str_format("0x%s", from->seller.key + (strncmp(from->seller.key, digest, 7) == 0 ? 7 : 0));
+    *ret = from->seller;
+    ret->open = strcmp(ret->key, "open") == 0;
+    if (!ret->open && (strncmp(ret->key, digest, 7) != 0 || !hash_read(hex, strlen(hex), &ret->key_digest)))
+        return conf_fail(why, "sellers[%zu].key: must be open, or sha256: and the 64 hex digits of the API key's digest", at);
+    ret->serve_count = from->serve_count;
+    ret->serves = conf_new(m, from->serve_count * sizeof *ret->serves);
+    for (size_t i = 0; i < from->serve_count; i++) {
+        OWNED char *path = str_format("sellers[%zu].accepts[%zu]", at, i);
+        if (!resolve_price(c, &from->serves[i], path, &ret->serves[i], why))
+            return false;
+    }
+    return true;
+}
+
+static bool is_wallet(const struct address *list, size_t n, const struct address *a)
+{
+    for (size_t i = 0; i < n; i++)
+        if (address_eq(&list[i], a))
+            return true;
+    return false;
+}
+
 static void add_wallet(struct net *n, const struct address *wallet)
 {
-    for (size_t i = 0; i < n->wallet_count; i++)
-        if (address_eq(&n->wallets[i], wallet))
-            return;
-    n->wallets[n->wallet_count++] = *wallet;
+    if (!is_wallet(n->wallets, n->wallet_count, wallet))
+        n->wallets[n->wallet_count++] = *wallet;
 }
 
 /* Every address of a network that is paid: the settler scans them all. */
@@ -107,6 +132,25 @@ static void resolve_wallets(struct config *c, struct conf_memory *m)
             for (size_t p = 0; p < c->tools[t].price_count; p++)
                 if (c->tools[t].prices[p].net == n)
                     add_wallet(n, &c->tools[t].prices[p].pay_to);
+    }
+}
+
+/* Sellers' addresses that are none of ours: scanned too, for what we settled. */
+static void resolve_served(struct config *c, struct conf_memory *m)
+{
+    for (size_t i = 0; i < c->net_count; i++) {
+        struct net *n = &c->nets[i];
+        size_t most = 0;
+        for (size_t s = 0; s < c->seller_count; s++)
+            most += c->sellers[s].serve_count;
+        n->served = conf_new(m, most * sizeof *n->served);
+        for (size_t s = 0; s < c->seller_count; s++)
+            for (size_t k = 0; k < c->sellers[s].serve_count; k++) {
+                const struct price *p = &c->sellers[s].serves[k];
+                if (p->net == n && !is_wallet(n->wallets, n->wallet_count, &p->pay_to) &&
+                    !is_wallet(n->served, n->served_count, &p->pay_to))
+                    n->served[n->served_count++] = p->pay_to;
+            }
     }
 }
 
@@ -149,6 +193,13 @@ bool conf_resolve(struct config_text *t, const char *path, struct conf_memory *m
         if (!resolve_tool(c, &t->tools[i], i, &c->tools[i], m, why))
             return false;
     }
+    c->sellers = conf_new(m, t->seller_count * sizeof *c->sellers);
+    c->seller_count = t->seller_count;
+    for (size_t i = 0; i < c->seller_count; i++) {
+        if (!resolve_seller(c, &t->sellers[i], i, &c->sellers[i], m, why))
+            return false;
+    }
     resolve_wallets(c, m);
+    resolve_served(c, m);
     return true;
 }

@@ -107,6 +107,43 @@ static const struct conf_key tool_keys[] = {
 };
 static const struct conf_object tool_object = { sizeof(struct tool_text), tool_defaults, tool_keys, COUNT(tool_keys) };
 
+/* ---- sellers ---- */
+
+static void serve_defaults(void *p)
+{
+    (void)p; /* max_amount: 0, any */
+}
+
+static const struct conf_key serve_keys[] = {
+    { "network", CONF_TEXT, true, AT(struct price_text, network), .min = 8, .max = 40 },
+    { "token", CONF_TEXT, true, AT(struct price_text, token), .min = 1, .max = 42 },
+    { "pay_to", CONF_ADDRESS, true, AT(struct price_text, pay_to) },
+    { "max_amount", CONF_AMOUNT, false, AT(struct price_text, amount) },
+};
+static const struct conf_object serve_object = { sizeof(struct price_text), serve_defaults, serve_keys,
+                                                 COUNT(serve_keys) };
+
+static void seller_defaults(void *p)
+{
+    struct seller *s = &((struct seller_text *)p)->seller;
+    s->wait_ms = 55000;
+    s->repeat_wait_ms = 85000;
+}
+
+static const struct conf_key seller_keys[] = {
+    { "name", CONF_TEXT, true, AT(struct seller_text, seller.name), .min = 1, .max = 64 },
+    { "key", CONF_TEXT, true, AT(struct seller_text, seller.key), .min = 4, .max = 71 },
+    { "accepts", CONF_OBJECTS, true, LIST(struct seller_text, serves, serve_count), .min = 1, .max = 100,
+      .of = &serve_object },
+    { "max_per_day", CONF_INT, false, AT(struct seller_text, seller.max_per_day), .min = 0, .max = 1000000000 },
+    { "wait_ms", CONF_INT, false, AT(struct seller_text, seller.wait_ms), .min = 100, .max = MAX_TIME_MS },
+    { "repeat_wait_ms", CONF_INT, false, AT(struct seller_text, seller.repeat_wait_ms), .min = 100, .max = MAX_TIME_MS },
+    { "webhook", CONF_TEXT, false, AT(struct seller_text, seller.webhook), .min = 1, .max = MAX_TEXT },
+    { "webhook_key_file", CONF_TEXT, false, AT(struct seller_text, seller.webhook_key_file), .min = 1, .max = MAX_TEXT },
+};
+static const struct conf_object seller_object = { sizeof(struct seller_text), seller_defaults, seller_keys,
+                                                  COUNT(seller_keys) };
+
 /* ---- the file ---- */
 
 static void file_defaults(void *p)
@@ -139,7 +176,9 @@ static const struct conf_key file_keys[] = {
     { "idle_ms", CONF_INT, false, AT(struct config_text, config.idle_ms), .min = 100, .max = 3600000 },
     { "networks", CONF_OBJECTS, true, LIST(struct config_text, config.nets, config.net_count), .min = 1, .max = 50,
       .of = &net_object },
-    { "tools", CONF_OBJECTS, true, LIST(struct config_text, tools, tool_count), .min = 1, .max = MAX_LIST,
+    { "tools", CONF_OBJECTS, true, LIST(struct config_text, tools, tool_count), .min = 0, .max = MAX_LIST,
       .of = &tool_object },
+    { "sellers", CONF_OBJECTS, false, LIST(struct config_text, sellers, seller_count), .min = 0, .max = 100,
+      .of = &seller_object },
 };
 const struct conf_object conf_file = { sizeof(struct config_text), file_defaults, file_keys, COUNT(file_keys) };

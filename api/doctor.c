@@ -41,9 +41,10 @@ int doctor_main(const struct config *c, int argc, char **argv)
     }
     struct loop *loop = loop_new();
     struct doctor d = { .c = c, .loop = loop, .fetcher = fetcher_new(loop), .lines = json ? json_array() : NULL };
-    doctor_say(&d, FINDING_OK, "configuration", "%s: %zu network(s), %zu tool(s)", c->path, c->net_count,
-               c->tool_count);
+    doctor_say(&d, FINDING_OK, "configuration", "%s: %zu network(s), %zu tool(s), %zu seller(s)", c->path, c->net_count,
+               c->tool_count, c->seller_count);
     doctor_keys(&d);
+    doctor_sellers(&d);
     doctor_database(&d);
     for (size_t i = 0; i < c->net_count; i++)
         doctor_chain(&d, &c->nets[i]);

@@ -20,6 +20,7 @@ struct doctor {
 void doctor_say(struct doctor *d, enum finding f, const char *what, const char *fmt, ...) PRINTF(4, 5);
 
 void doctor_keys(struct doctor *d);                      /* also finds the relayer's address */
+void doctor_sellers(struct doctor *d);                   /* who may settle here, and their webhooks' keys */
 void doctor_database(struct doctor *d);
 void doctor_chain(struct doctor *d, const struct net *n);
 void doctor_token(struct doctor *d, struct rpc *r, const struct token *t, const char *at);

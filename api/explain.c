@@ -24,6 +24,7 @@ static void print_story(const json_t *s)
     story_head(s);
     story_events(s);
     story_money(s);
+    story_told(s);
     story_review(s);
     story_chain(s);
 }

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 
-enum { FIND_MS = 5000 };
+enum { FIND_MS = 5000, FACILITATOR_BODY = 65536 };
 
 struct call *gate_call(struct request *rq)
 {
@@ -24,8 +24,9 @@ char *gate_by(struct request *rq)
 {
     struct slice source;
     JSON *o = json_object();
+    const struct gateway *g = request_app(rq);
     char hex[9];
-    hex_write_bare(hex, gate_call(rq)->g->instance.b, 4);
+    hex_write_bare(hex, g->instance.b, 4);
     json_object_set_new(o, "actor", json_sprintf("gateway:%s", hex));
     json_object_set_new(o, "request", json_string(request_id(rq)));
     set_header(o, "traceparent", rq, "traceparent", 55);
@@ -224,6 +225,8 @@ size_t gate_body_limit(const struct request *rq)
 {
     const struct gateway *g = request_app(rq);
     BUF allow = { 0 };
+    if (g->facilitator && facilitator_is_ours(request_path(rq)))
+        return FACILITATOR_BODY;
     const struct tool *tool = route_find(g->config, request_method(rq), request_path(rq), &allow);
     return tool ? tool->max_body : 4096;
 }
@@ -234,6 +237,8 @@ struct step gate_begin(struct request *rq)
     BUF allow = { 0 };
     if (lookup_is_ours(request_path(rq)))
         return lookup_begin(rq, request_path(rq));
+    if (g->facilitator && facilitator_is_ours(request_path(rq)))
+        return facilitator_begin(rq, request_path(rq));
     const struct tool *tool = route_find(g->config, request_method(rq), request_path(rq), &allow);
     if (tool && tool->price_count == 0)
         return gate_free(rq, g, tool);

@@ -2,10 +2,11 @@
 #include <string.h>
 
 #include "api/gate.h"
+#include "api/spent.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 
-enum { ACCEPT_MS = 10000, SPENT_BLOCKS = 9000 };
+enum { ACCEPT_MS = 10000 };
 
 static struct step chain_down(struct request *rq)
 {
@@ -21,43 +22,15 @@ static struct step spent_here(struct request *rq)
 
 /* Cancelled or paid to somebody else: nothing of it is ours, a new payment is right. Paid to us: it was used outside of this
  * service (or before a restore); never 402, since money moved. No log: nobody knows. */
-static void have_receipt(void *arg, const struct rpc_answer *a, size_t n)
+static void have_spent(void *arg, const struct spent *s)
 {
     struct call *c = gate_call(arg);
-    const struct authorization *auth = &c->payment.auth;
-    struct receipt receipt = { 0 };
-    struct auth_event e;
-    bool ok = n == 1 && a->rc == RPC_OK && receipt_read(a->result, &receipt) && receipt.found &&
-              receipt_find(&receipt, &c->payment.price.token->address, &auth->from, &auth->nonce, &e);
-    receipt_done(&receipt);
-    if (!ok)
+    if (!s->known)
         request_go(arg, chain_down);
-    else if (e.kind == AUTH_EVENT_TRANSFER && address_eq(&e.to, &c->payment.price.pay_to))
+    else if (s->event.kind == AUTH_EVENT_TRANSFER && address_eq(&s->event.to, &c->payment.price.pay_to))
         request_go(arg, spent_here);
     else
         request_go(arg, gate_refuse);
-}
-
-static void have_logs(void *arg, const struct rpc_answer *a, size_t n)
-{
-    struct call *c = gate_call(arg);
-    struct hash32 tx;
-    (void)n;
-    if (a->rc != RPC_OK || !rpc_read_hash(json_object_get(json_array_get(a->result, 0), "transactionHash"), &tx)) {
-        request_go(arg, chain_down);
-        return;
-    }
-    struct rpc_item item = { "eth_getTransactionReceipt", json_pack("[s]", hash_text(&tx).s) };
-    rpc_start(c->seat->rpc, &item, 1, have_receipt, arg);
-}
-
-static void find_spent(struct request *rq, struct call *c, uint64_t head)
-{
-    const struct authorization *a = &c->payment.auth;
-    uint64_t from = head > SPENT_BLOCKS ? head - SPENT_BLOCKS : 0;
-    struct rpc_item item = { "eth_getLogs", logs_of_nonce(&c->payment.price.token->address, &a->from, &a->nonce, from, head) };
-    c->reason = REASON_NONCE_USED;
-    rpc_start(c->seat->rpc, &item, 1, have_logs, rq);
 }
 
 /* ---- terms, chain ---- */
@@ -76,7 +49,7 @@ static void have_facts(void *arg, const struct auth_facts *f)
         c->reason = x402_check(&c->payment, c->terms, clock_wall_s() > (int64_t)f->block_time ? clock_wall_s()
                                                                                               : (int64_t)f->block_time, c->need_s);
     if (c->reason == REASON_NONCE_USED)
-        find_spent(arg, c, f->block);
+        spent_start(c->seat->rpc, c->payment.price.token, &c->payment.auth, f->block, have_spent, arg);
     else
         request_go(arg, c->reason == REASON_NONE ? gate_accept : gate_refuse);
 }

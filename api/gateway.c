@@ -182,6 +182,7 @@ static void take_down(struct gateway *g)
         server_drain(g->server, clock_mono_ms() + DRAIN_MS);
     arg_bytes(&a, g->instance.b, 16);
     (void)!db_wait(g->db, "instance_end", &a, clock_mono_ms() + 1000, NULL);
+    facilitator_stop(g);
     for (size_t i = 0; i < g->config->net_count; i++) {
         checker_free(g->seats[i].checker);
         rpc_free(g->seats[i].rpc);
@@ -190,6 +191,7 @@ static void take_down(struct gateway *g)
     db_free(g->db);
     outcomes_free(g->outcomes);
     metrics_free(g->metrics);
+    facilitator_free(g);
     free(g->admin_token);
     server_free(g->server);
     server_free(g->admin);
@@ -236,10 +238,11 @@ int gateway_main(const struct config *c)
     wait_for_chains(&g);
     if (g.failed) {
         (void)fprintf(stderr, "payonce gateway: a chain is not the one in the database; the log says which\n");
-    } else if (make_servers(&g, why.text, sizeof why.text)) {
+    } else if (facilitator_start(&g, why.text, sizeof why.text) && make_servers(&g, why.text, sizeof why.text)) {
         db_listen(g.db, channels, COUNT(channels), heard, &g);
         beat(&g);
-        log_info("gateway.ready", "listen=%s admin=%s tools=%zu", c->listen, c->admin_listen, c->tool_count);
+        log_info("gateway.ready", "listen=%s admin=%s tools=%zu sellers=%zu", c->listen, c->admin_listen, c->tool_count,
+                 c->seller_count);
         loop_run(g.loop);
     } else {
         (void)fprintf(stderr, "payonce gateway: %s\n", why.text);

@@ -1,4 +1,5 @@
-/* The gateway: what its requests share. Private to the gateway's own files (gate*.c, lookups.c, admin.c, outcomes.c). */
+/* The gateway: what its requests share. Private to the gateway's own files (gate*.c, facilitator*.c,
+ * lookups.c, admin.c, outcomes.c). */
 #ifndef API_GATEWAY_H
 #define API_GATEWAY_H
 
@@ -39,6 +40,7 @@ struct gateway {
     struct challenge **challenges;   /* likewise; NULL for a free route */
     struct outcomes *outcomes;
     struct metrics *metrics;
+    struct facilitator *facilitator; /* NULL: no sellers */
     char *admin_token;               /* NULL: none is asked for */
     struct timer beat;
     uint64_t counts[COUNT_KINDS];
@@ -52,10 +54,18 @@ struct step gate_begin(struct request *rq) MUST_CHECK;
 size_t gate_body_limit(const struct request *rq);
 struct step lookup_begin(struct request *rq, struct slice path) MUST_CHECK;
 bool lookup_is_ours(struct slice path);
+struct step facilitator_begin(struct request *rq, struct slice path) MUST_CHECK;
+bool facilitator_is_ours(struct slice path);
 struct step guide_begin(struct request *rq) MUST_CHECK;
 struct step admin_begin(struct request *rq) MUST_CHECK;
 /* The operator's token, which an admin address that others can reach must have: PAYONCE_ADMIN_TOKEN_FILE. */
 bool admin_token_load(struct gateway *g, char *why, size_t why_size) MUST_CHECK;
+
+/* Sellers' limits, counts and webhooks. False: a webhook's key is missing, why says which. */
+bool facilitator_start(struct gateway *g, char *why, size_t why_size) MUST_CHECK;
+void facilitator_stop(struct gateway *g);                /* before its fetcher and database go, and */
+void facilitator_free(struct gateway *g);                /* after them */
+void facilitator_print(const struct facilitator *f, struct buf *b); /* for the metrics page */
 
 /* ---- what became of an order: reads of many requests shared in one call ---- */
 

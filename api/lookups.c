@@ -26,7 +26,7 @@ static bool starts(struct slice s, const char *prefix)
 bool lookup_is_ours(struct slice path)
 {
     return starts(path, "/orders/") || starts(path, "/receipts/") || starts(path, "/payments/") ||
-           slice_is(path, "/healthz") || slice_is(path, "/guide");
+           slice_is(path, "/healthz") || slice_is(path, "/guide") || slice_is(path, "/guide/sellers");
 }
 
 static struct reply *json_reply(int status, const json_t *body)
@@ -131,7 +131,7 @@ struct step lookup_begin(struct request *rq, struct slice path)
         reply_body(r, "application/json", SLICE("{\"status\":\"ok\"}"));
         return request_reply(rq, r);
     }
-    if (slice_is(path, "/guide"))
+    if (slice_is(path, "/guide") || slice_is(path, "/guide/sellers"))
         return guide_begin(rq);
     if (starts(path, "/orders/") && path.n == 8 + last.n && order_id_read(last, &id))
         return by_id(rq, "order_by_id", &id, order_json);

@@ -23,6 +23,7 @@ const char *member(const json_t *o, const char *key); /* a string; "-" where the
 void story_head(const json_t *story);
 void story_events(const json_t *story);
 void story_money(const json_t *story); /* authorizations, their transactions and proofs; debts */
+void story_told(const json_t *story);  /* how its seller's webhook took the news */
 void story_review(const json_t *story);
 void story_chain(const json_t *story); /* whether the events are all there, unchanged */
 

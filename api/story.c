@@ -17,8 +17,11 @@ void story_head(const json_t *s)
 {
     say("order %s   %s   (work %s, money %s)\n", member(s, "order_id"), member(s, "status"), member(s, "work"),
         member(s, "money"));
-    say("  call        %s (%s): %s %s\n", member(s, "tool"), member(s, "side_effect"), member(s, "method"),
-        member(s, "target"));
+    if (has(s, "seller"))
+        say("  call        a settlement for %s\n", member(s, "seller"));
+    else
+        say("  call        %s (%s): %s %s\n", member(s, "tool"), member(s, "side_effect"), member(s, "method"),
+            member(s, "target"));
     if (has(s, "payment_id"))
         say("  payment id  %s\n", member(s, "payment_id"));
     say("  price       %s of %s on %s\n", member(s, "amount"), member(s, "asset"), member(s, "network"));
@@ -127,6 +130,15 @@ void story_money(const json_t *s)
         say("\n  debt %s  %s\n    %s owed to %s: %s, for log %" JSON_INTEGER_FORMAT " of %s\n", member(x, "debt"),
             member(x, "state"), member(x, "amount"), member(x, "payer"), member(x, "cause"), number(x, "log_index"),
             member(x, "tx"));
+}
+
+void story_told(const json_t *s)
+{
+    const json_t *t = json_object_get(s, "webhook");
+    if (!t)
+        return;
+    say("\n  webhook %s, %" JSON_INTEGER_FORMAT " tries%s%s\n", member(t, "state"), number(t, "tries"),
+        has(t, "last_answer") ? ": " : "", has(t, "last_answer") ? member(t, "last_answer") : "");
 }
 
 void story_review(const json_t *s)

@@ -12,3 +12,5 @@ export const buyers = [1, 2, 3, 4, 5].map((n) => labelled(`buyer ${n}`));
 export const relayer = labelled('relayer');
 // Where the money goes. The demo's server has this address and not its key, as it should be in production.
 export const payTo = labelled('pay to').address;
+// A seller with a server of his own, who settles through the demo.
+export const sellerPayTo = labelled('seller pay to').address;

@@ -1,9 +1,9 @@
 // The parts of a local installation, each of which can be started, found again and stopped by itself.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { buyers, payTo, relayer } from './accounts.mjs';
+import { buyers, payTo, relayer, sellerPayTo } from './accounts.mjs';
 import { CHAIN_ID, Chain, startChain } from './chain.mjs';
-import { makeConfig, toolList } from './config.mjs';
+import { NETWORK, makeConfig, toolList } from './config.mjs';
 import {
     folderAboveDatabase, keepSecret, portTaken, ports, privateFolder, root, secretFile, stateFolder,
 } from './place.mjs';
@@ -40,7 +40,9 @@ export class Installation {
         };
         this.buyerKey = secretFile(join(this.vars, 'keys/buyer'), buyers[0].key);
         const network = { block_time_ms: BLOCK_TIME * 1000 };
-        const config = makeConfig({ ports: this.ports, stateDir: this.stateDir, network });
+        const accepts = [{ network: NETWORK, token: 'USDC', pay_to: sellerPayTo }];
+        const extra = { sellers: [{ name: 'demo', key: 'open', accepts }] };
+        const config = makeConfig({ ports: this.ports, stateDir: this.stateDir, network, extra });
         writeFileSync(this.config, `${JSON.stringify(config, null, 2)}\n`);
     }
 
@@ -170,6 +172,7 @@ export class Installation {
         const { gateway, admin, node } = this.urls;
         writeFileSync(this.description, `${JSON.stringify({
             gateway, admin, rpc: node, chain_id: CHAIN_ID, token: USDC, pay_to: payTo, accounts: buyers,
+            facilitator: { url: gateway, pay_to: sellerPayTo },
             tools: toolList(gateway), database: this.database,
             pids: Object.fromEntries(['gateway', 'settler', 'postgres', 'node'].map((part) => [part, this.pid(part)])),
         }, null, 2)}\n`, { mode: 0o600 });

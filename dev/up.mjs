@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { toolList } from './config.mjs';
+import { sellerPayTo } from './accounts.mjs';
 import { Installation, Trouble, parts } from './installation.mjs';
 import { root } from './place.mjs';
 import { forget, recall, remember, run, sleep } from './process.mjs';
@@ -78,6 +79,10 @@ ${paint(1, 'What to try next')}
   Buy it again            ${program} pay '${tool.url}' ${wallet}
   Place an order          ${program} pay ${order} ${wallet}
   An order, its receipt   curl ${receipt}, and ${next}
+  Your own x402 server    (cd tests && npm ci) && FACILITATOR_URL=${it.urls.gateway} PAY_TO=${sellerPayTo} \\
+                          node tests/examples/express-seller.mjs
+                          It is @x402/express with new HTTPFacilitatorClient({ url: '${it.urls.gateway}' }): see SELLERS.md
+  Buy from it             ${program} pay http://127.0.0.1:4100/weather ${wallet}
   All tests               ./check
   Addresses, keys, tools  ${short(it.description)}`);
 }

@@ -15,6 +15,7 @@ enum { SPAN_MAX = 2000, EVERY_MS = 2000, RECONCILE_MS = 300000 };
 struct scan {
     struct desk *d;
     const struct address *wallet;
+    bool ours;                       /* else a seller's: only what we know of is booked */
     const struct token *token;       /* of the receipt that is read now */
     uint64_t block_time;
     json_t *findings;
@@ -174,6 +175,7 @@ static bool record(struct scan *s, uint64_t from, uint64_t to, const struct hash
     arg_bytes(&a, to_hash->b, 32);
     arg_text(&a, text);
     arg_text(&a, s->d->by);
+    arg_bool(&a, s->ours);
     FAILPOINT("settler-before-scan");
     if (json_array_size(s->findings) > 0)
         log_info("settler.found", "network=%s transfers=%zu up_to=%" PRIu64, s->d->net->id, json_array_size(s->findings), to);
@@ -200,7 +202,7 @@ static bool scan_range(struct scan *s, uint64_t from, uint64_t to)
 }
 
 /* Providers refuse ranges that are too long, each in words of its own: a range that fails is halved, one that works grows again. */
-static bool scan_wallet(struct desk *d, const struct address *wallet)
+static bool scan_wallet(struct desk *d, const struct address *wallet, bool ours)
 {
     DB_ARGS a = { 0 };
     DB_ROWS *rows = NULL;
@@ -213,7 +215,7 @@ static bool scan_wallet(struct desk *d, const struct address *wallet)
     if (from >= d->final.number)
         return true;
     uint64_t to = d->final.number - from > span ? from + span : d->final.number;
-    struct scan s = { .d = d, .wallet = wallet, .findings = json_array() };
+    struct scan s = { .d = d, .wallet = wallet, .ours = ours, .findings = json_array() };
     bool ok = scan_range(&s, from, to);
     json_decref(s.findings);
     d->scan_span = ok ? (span * 2 < SPAN_MAX ? span * 2 : SPAN_MAX) : span / 2 > 0 ? span / 2 : 1;
@@ -241,6 +243,8 @@ bool desk_scan(struct desk *d)
         return true;
     d->scan_at_ms = now + EVERY_MS;
     for (size_t i = 0; i < d->net->wallet_count; i++)
-        ok = scan_wallet(d, &d->net->wallets[i]) && ok;
+        ok = scan_wallet(d, &d->net->wallets[i], true) && ok;
+    for (size_t i = 0; i < d->net->served_count; i++)
+        ok = scan_wallet(d, &d->net->served[i], false) && ok;
     return ok;
 }

@@ -19,6 +19,8 @@ struct net {
     struct address pay_to;
     struct address *wallets;         /* pay_to, and whatever else a price of this network is paid to */
     size_t wallet_count;
+    struct address *served;          /* of sellers who settle through us, and none of the above: only what we settled is booked */
+    size_t served_count;
     struct token *tokens;
     size_t token_count;
     unsigned batch_max;              /* authorizations in one transaction: 100 */

@@ -49,7 +49,31 @@ enum reason x402_check(const struct payment *p, const struct terms *t, int64_t n
 /* What one block said, as a reason to refuse; REASON_NONE: good. facts->known must be true. */
 enum reason x402_judge(const struct payment *p, const struct auth_facts *facts);
 
+/* The signed authorization in a payment's `payload`: its form only. False: ret_detail names the field. */
+bool x402_authorization(const json_t *payload, struct authorization *ret, const char **ret_detail) MUST_CHECK;
+void x402_prove_signer(struct payment *p);               /* signer_proven, from auth and price.token; makes v what the token wants */
+
 bool payment_id_ok(struct slice s);                      /* 16 to 128 of A-Z a-z 0-9 _ - */
+
+/* ---- in: what a facilitator is asked (POST /verify, POST /settle) ---- */
+
+struct x402_asked {
+    int version;                     /* of the payment: answers are in its words. 2 while it is unknown */
+    char network[64], payer[64];     /* as the request spells them; empty: it does not say */
+    const struct net *net;
+    struct address asset, pay_to;    /* required */
+    struct amount amount;
+    unsigned max_timeout_s;
+    const json_t *extra;             /* the token's name and version; the request's own */
+    struct hash32 terms;             /* digest over network, asset, payee and price that are required */
+    struct payment payment;
+    const char *detail;              /* of a malformed request: which field; else NULL */
+};
+/* Its form, and whether payment and requirements speak of the same network and scheme. REASON_NONE: whoever serves `asset` for
+ * `pay_to` may go on with x402_serve. ret is filled as far as the request could be read. */
+enum reason x402_asked(const json_t *root, const struct net *nets, size_t net_count, struct x402_asked *ret) MUST_CHECK;
+/* On these terms: fills payment.price and terms, and recovers the signer. The reason is about the token's name and version. */
+enum reason x402_serve(struct x402_asked *a, const struct token *token) MUST_CHECK;
 
 /* ---- out: the settlement ---- */
 

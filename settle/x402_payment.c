@@ -38,53 +38,6 @@ bool payment_id_ok(struct slice s)
     return true;
 }
 
-static bool read_amount(struct reading *r, const json_t *o, const char *key, struct amount *ret, const char *detail)
-{
-    struct slice s = json_slice(o, key);
-    return (s.p && amount_read(s.p, s.n, ret)) || malformed(r, detail);
-}
-
-static bool read_address(struct reading *r, const json_t *o, const char *key, struct address *ret, const char *detail)
-{
-    struct slice s = json_slice(o, key);
-    return (s.p && address_read(s.p, s.n, ret)) || malformed(r, detail);
-}
-
-static bool read_authorization(struct reading *r, const json_t *payload)
-{
-    struct authorization *a = &r->p->auth;
-    const json_t *o = json_object_get(payload, "authorization");
-    if (!json_is_object(payload) || !json_is_object(o))
-        return malformed(r, "payload.authorization must be an object");
-    struct slice nonce = json_slice(o, "nonce"), signature = json_slice(payload, "signature");
-    if (!read_address(r, o, "from", &a->from, "payload.authorization.from must be 0x and 40 hex digits") ||
-        !read_address(r, o, "to", &a->to, "payload.authorization.to must be 0x and 40 hex digits") ||
-        !read_amount(r, o, "value", &a->value, "payload.authorization.value must be a decimal string below 2^256") ||
-        !read_amount(r, o, "validAfter", &a->valid_after, "payload.authorization.validAfter must be a decimal string") ||
-        !read_amount(r, o, "validBefore", &a->valid_before, "payload.authorization.validBefore must be a decimal string"))
-        return false;
-    if (!nonce.p || !hash_read(nonce.p, nonce.n, &a->nonce))
-        return malformed(r, "payload.authorization.nonce must be 0x and 64 hex digits");
-    if (!signature.p || !hex_read_any(signature.p, signature.n, a->signature, sizeof a->signature, &a->signature_n))
-        return malformed(r, "payload.signature must be 0x and an even number of hex digits");
-    return true;
-}
-
-/* The payer's own key signed it, or only a contract's code can tell. v is normalised, as the token wants it. */
-static void prove_signer(struct payment *p)
-{
-    struct signature s;
-    struct address signer;
-    p->signer_proven = false;
-    if (!signature_read(p->auth.signature, p->auth.signature_n, &s))
-        return;
-    struct hash32 digest = authorization_digest(&p->auth, p->price.token);
-    if (!signature_recover(&s, &digest, &signer) || !address_eq(&signer, &p->auth.from))
-        return;
-    signature_write(&s, p->auth.signature);
-    p->signer_proven = true;
-}
-
 static bool same_number(const json_t *j, unsigned v)
 {
     return json_is_integer(j) ? json_integer_value(j) == v : json_is_real(j) && json_real_value(j) == (double)v;
@@ -174,8 +127,9 @@ static bool match_v2(struct reading *r, const json_t *root)
         return refused(r, REASON_SCHEME);
     if (!knows_network(in->terms, network, false))
         return refused(r, REASON_NETWORK);
-    if (!read_amount(r, accepted, "amount", &amount, "accepted.amount must be a decimal string below 2^256"))
-        return false;
+    struct slice price = json_slice(accepted, "amount");
+    if (!price.p || !amount_read(price.p, price.n, &amount))
+        return malformed(r, "accepted.amount must be a decimal string below 2^256");
     for (size_t i = 0; i < in->terms->price_count; i++) {
         if (!is_offer(r, accepted, &in->terms->prices[i]))
             continue;
@@ -256,8 +210,11 @@ static bool read_payment(struct reading *r, const json_t *root, int version)
         return refused(r, REASON_VERSION);
     if (version == 2 && r->p->version == 1)
         return refused(r, REASON_VERSION);
-    return read_authorization(r, json_object_get(root, "payload")) && read_extensions(r, root) &&
-           (r->p->version == 2 ? match_v2(r, root) : match_v1(r, root));
+    if (!x402_authorization(json_object_get(root, "payload"), &r->p->auth, &r->detail)) {
+        r->err = ERR_PAYMENT_FIELD;
+        return false;
+    }
+    return read_extensions(r, root) && (r->p->version == 2 ? match_v2(r, root) : match_v1(r, root));
 }
 
 enum err x402_payment(const struct x402_in *in, struct slice header, int version, struct payment *ret, enum reason *ret_reason,
@@ -268,7 +225,7 @@ enum err x402_payment(const struct x402_in *in, struct slice header, int version
     ret->version = version;
     JSON *root = decode(&r, header);
     if (root && read_payment(&r, root, version))
-        prove_signer(ret);
+        x402_prove_signer(ret);
     *ret_reason = r.reason;
     *ret_readable = r.err == ERR_NONE;
     *ret_detail = r.detail;

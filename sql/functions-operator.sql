@@ -84,6 +84,14 @@ CREATE FUNCTION story_review(p_order bytea) RETURNS json LANGUAGE sql STABLE AS 
       FROM reviews WHERE order_id = p_order;
 $$;
 
+-- How the webhook of a settlement's seller took the news of its end.
+CREATE FUNCTION story_told(p_order bytea) RETURNS json LANGUAGE sql STABLE AS $$
+    SELECT json_build_object('state', CASE WHEN n.told_at IS NOT NULL THEN 'told ' || time_text(n.told_at)
+                                           WHEN n.gave_up THEN 'never told' ELSE 'not told yet' END,
+           'tries', n.tries, 'last_answer', n.last_answer)
+      FROM authorizations a JOIN notices n ON n.authorization_id = a.id WHERE a.order_id = p_order;
+$$;
+
 CREATE FUNCTION order_story(p_order bytea) RETURNS json LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN (SELECT json_strip_nulls(json_build_object('order_id', order_text(s.id), 'receipt_id', 'rcp_' || encode(s.receipt, 'hex'),
@@ -94,7 +102,8 @@ BEGIN
            'work_ended_at', time_text(s.work_ended_at), 'work_note', s.work_note, 'delivered_at', time_text(s.delivered_at),
            'answer_status', s.answer_status, 'answer_size', s.answer_size,
            'events', story_events(s.id), 'events_broken', events_broken(s.id), 'authorizations', story_authorizations(s.id),
-           'debts', story_debts(s.id), 'review', story_review(s.id)))
+           'debts', story_debts(s.id), 'review', story_review(s.id), 'seller', (SELECT o.seller FROM orders o WHERE o.id = s.id),
+           'webhook', story_told(s.id)))
       FROM order_status s WHERE s.id = p_order);
 END $$;
 
@@ -230,14 +239,19 @@ CREATE FUNCTION metrics_read(p_after bigint, p_buckets text) RETURNS TABLE (metr
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN QUERY
-    WITH alive AS (SELECT a.state, CASE a.state WHEN 'sent' THEN a.sent_at WHEN 'due' THEN a.due_at ELSE a.created_at END AS since
-                     FROM authorizations a WHERE a.ended_at IS NULL),
+    WITH alive AS (SELECT a.state, CASE a.state WHEN 'sent' THEN a.sent_at WHEN 'due' THEN a.due_at ELSE a.created_at END AS since,
+                          a.order_id FROM authorizations a WHERE a.ended_at IS NULL),
+         untold AS (SELECT a.ended_at FROM authorizations a WHERE a.tell AND a.ended_at IS NOT NULL),
          waiting AS (SELECT r.opened_at FROM reviews r WHERE r.resolved_at IS NULL),
          newest AS (SELECT t.state FROM relay_transactions t ORDER BY t.id DESC LIMIT 10000)
     SELECT 'open', a.state, count(*)::text FROM alive a GROUP BY a.state
     UNION ALL SELECT 'open_oldest', a.state, age_s(min(a.since))::text FROM alive a GROUP BY a.state
     UNION ALL SELECT 'unknowns', '', count(*)::text FROM alive a WHERE a.state = 'sent'
     UNION ALL SELECT 'unknown_oldest', '', coalesce(age_s(min(a.since)), 0)::text FROM alive a WHERE a.state = 'sent'
+    UNION ALL SELECT 'settlements', o.seller, count(*)::text FROM alive a JOIN orders o ON o.id = a.order_id
+      WHERE o.seller IS NOT NULL GROUP BY o.seller
+    UNION ALL SELECT 'untold', '', count(*)::text FROM untold
+    UNION ALL SELECT 'untold_oldest', '', coalesce(age_s(min(u.ended_at)), 0)::text FROM untold u
     UNION ALL SELECT 'reviews', '', count(*)::text FROM waiting
     UNION ALL SELECT 'review_oldest', '', coalesce(age_s(min(w.opened_at)), 0)::text FROM waiting w
     UNION ALL SELECT 'duplicates', '', count(*)::text FROM debts d WHERE d.cause = 'duplicate'

@@ -351,6 +351,7 @@ BEGIN
                             WHEN g.before = 'held' AND o.work <> 'running' THEN 'released' ELSE g.before END
           FROM gone g, orders o WHERE a.id = g.authorization_id AND o.id = a.order_id RETURNING a.id)
     SELECT array_agg(id) INTO ids FROM back;
+    PERFORM notices_undone(ids);
     UPDATE debts SET state = 'cancelled' WHERE authorization_id = ANY (ids);
     PERFORM order_paid_by(o.id, y.id) FROM orders o JOIN authorizations x ON x.id = o.authorization_id
        JOIN authorizations y ON y.order_id = o.id AND y.state IN ('sent', 'settled')
@@ -396,9 +397,10 @@ END $$;
 
 -- The cursor and what was found, in one commit. Each finding is {"tx", "log_index", "block", "block_hash", "block_time", "asset",
 -- "sender", "receiver", "amount", "nonce"?}. With the nonce of an authorization that we know, and its terms, it is that one's
--- proof, whoever submitted it; anything else is suspense: no order is known, and a person decides.
+-- proof, whoever submitted it; anything else is suspense: no order is known, and a person decides. A wallet that is a seller's own
+-- (p_ours is false) has income that is none of our business: nothing else is booked there.
 CREATE FUNCTION scan_record(p_network text, p_wallet bytea, p_from bigint, p_to bigint, p_to_hash bytea, p_findings text, p_by text,
-    OUT moved boolean) LANGUAGE plpgsql AS $$
+    p_ours boolean DEFAULT true, OUT moved boolean) LANGUAGE plpgsql AS $$
 DECLARE f jsonb := p_findings::jsonb; proofs jsonb; ids bigint[];
 BEGIN
     UPDATE scans SET block = p_to, block_hash = p_to_hash WHERE network = p_network AND wallet = p_wallet AND block = p_from;
@@ -417,7 +419,7 @@ BEGIN
     SELECT p_network, decode(v->>'tx', 'hex'), (v->>'log_index')::bigint, decode(v->>'asset', 'hex'), decode(v->>'sender', 'hex'),
            decode(v->>'receiver', 'hex'), (v->>'amount')::numeric, (v->>'block')::bigint, decode(v->>'block_hash', 'hex'),
            (v->>'block_time')::bigint, decode(v->>'nonce', 'hex'), 'suspense'
-      FROM jsonb_array_elements(f) v ON CONFLICT DO NOTHING;
+      FROM jsonb_array_elements(f) v WHERE p_ours ON CONFLICT DO NOTHING;
     PERFORM authorizations_notify(ids);
 END $$;
 

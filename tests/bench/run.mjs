@@ -13,6 +13,7 @@ import { root } from '../lib/paths.mjs';
 
 process.env.PAYONCE_PROGRAM ??= join(root, 'build/payonce');
 const { Stage } = await import('./stage.mjs');
+const { facilitatorBars, facilitatorRows, rpcCalls, settlements, verifications } = await import('./facilitator.mjs');
 const { challenges, manyConnections, paidCalls, settledPayments, waiting } = await import('./measures.mjs');
 
 const full = {
@@ -20,12 +21,16 @@ const full = {
     manyConnections: { rounds: 3, seconds: 2 },
     paidCalls: { rounds: 3, seconds: 8 },
     settledPayments: { rounds: 3, blocks: 6, peerAt1024: true },
+    verifications: { rounds: 3, seconds: 5 },
+    settlements: { rounds: 3, blocks: 5 },
 };
 const quick = {
     challenges: { rounds: 3, seconds: 2 },
     manyConnections: { rounds: 3, seconds: 1 },
     paidCalls: { rounds: 1, seconds: 6 },
     settledPayments: { rounds: 1, blocks: 4, peerAt1024: false },
+    verifications: { rounds: 1, seconds: 3 },
+    settlements: { rounds: 1, blocks: 3 },
 };
 
 // ---- what was measured, and where ----
@@ -70,6 +75,7 @@ const judge = (m) => [
     ...[[64, 0.9], [256, 0.9], [1024, 0.7]].map(([callers, bar]) =>
         atLeast(`settled with 2 s blocks at ${callers}`, m.settled.payonce[callers].share, bar, percent)),
     atMost('memory, of the official', m.settled.memory.share, 0.25, percent),
+    ...facilitatorBars(m.facilitator, { atLeast, atMost }),
     atLeast('requests parked beside idle connections', m.waiting.parked, 1000, String),
     atLeast('of them served when blocks came again', m.waiting.served_after, 1000, String),
     atMost('gateway\'s memory with them', m.waiting.both_mb, 400, megabytes),
@@ -80,7 +86,7 @@ const judge = (m) => [
 
 const milliseconds = ({ p50_ms, p99_ms }) => `${p50_ms} / ${p99_ms} ms`;
 
-function table({ challenges: c, connections, paid: p, settled: s, waiting: w }) {
+function table({ challenges: c, connections, paid: p, settled: s, facilitator, waiting: w }) {
     const rows = [['', 'payonce', 'official', 'ratio']];
     const add = (name, ours, theirs = '', ratio = '') => rows.push([name, ours, theirs, ratio]);
     const both = (name, of, show, ratio) => add(name, show(of.payonce), show(of.official), ratio);
@@ -100,6 +106,7 @@ function table({ challenges: c, connections, paid: p, settled: s, waiting: w }) 
         add('  latency, median / 99 %', milliseconds(ours), theirs ? milliseconds(theirs) : '');
     }
     both('memory after it (PSS)', s.memory, megabytes, percent(s.memory.share));
+    facilitatorRows(add, facilitator);
     add(`gateway, ${w.connections} idle connections`, megabytes(w.idle_mb));
     add(`  and ${w.parked} parked requests`, megabytes(w.both_mb));
     add('  a fresh request, median / worst', `${w.answer_ms.median.toFixed(1)} / ${w.answer_ms.worst.toFixed(1)} ms`);
@@ -120,6 +127,11 @@ async function measure(stage, plan) {
         () => manyConnections(stage, plan.manyConnections));
     m.paid = await step('paid calls', () => paidCalls(stage, plan.paidCalls));
     m.settled = await step('settled payments', () => settledPayments(stage, plan.settledPayments));
+    m.facilitator = {
+        verifications: await step('/verify', () => verifications(stage, plan.verifications)),
+        settlements: await step('/settle', () => settlements(stage, plan.settlements)),
+        rpc: await step('RPC calls of the facilitators', () => rpcCalls(stage)),
+    };
     m.waiting = await step('idle connections and parked requests', () => waiting(stage));
     return m;
 }

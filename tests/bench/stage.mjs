@@ -16,6 +16,12 @@ const path = '/iso/countries?code=FR';
 const PAYERS = 2048;
 const peerKey = labelled('bench peer');
 const peerPayTo = labelled('bench peer pay to').address;
+const sellerPayTo = labelled('bench seller pay to').address;
+// A seller whose own server settles through us.
+const sellers = [{
+    name: 'bench', key: 'open', accepts: [{ network: 'eip155:84532', token: 'USDC', pay_to: sellerPayTo }],
+    wait_ms: 120_000, repeat_wait_ms: 120_000,
+}];
 
 // ---- gauges: CPU and memory of processes, from the kernel ----
 
@@ -47,7 +53,7 @@ export class Stage {
         this.load = load;
         // Blocks by hand while the parts come up; each measure says how it wants them.
         this.world = new World({
-            blockTime: 0, gasLimit: 1_000_000_000, network: { block_time_ms: 2000 }, extra: { wait_ms: 120_000 },
+            blockTime: 0, gasLimit: 1_000_000_000, network: { block_time_ms: 2000 }, extra: { wait_ms: 120_000, sellers },
         });
         process.on('exit', () => this.#children.forEach((child) => child.kill('SIGKILL')));
     }
@@ -64,17 +70,27 @@ export class Stage {
         await this.chain.giveGas(peerKey.address);
         const [facilitator, resource] = [await freePort(), await freePort()];
         const facilitatorUrl = `http://127.0.0.1:${facilitator}`;
-        const peer = (args) => spawn(process.execPath, [join(root, 'tests/bench/peer.mjs'), ...args.map(String)], {
-            stdio: ['ignore', 'inherit', 'inherit'],
-            env: { ...process.env, NODE_ENV: 'production', PEER_KEY: peerKey.key },
-        });
-        this.#children.push(peer(['facilitator', '--port', facilitator, '--rpc', this.world.rpcUrl]));
-        await this.#answers(`${facilitatorUrl}/supported`, 200);
+        this.peerFacilitator = { port: facilitator, pid: await this.#startPeerFacilitator(facilitator, this.world.rpcUrl) };
         const seller = ['--facilitator', facilitatorUrl, '--pay-to', peerPayTo];
-        this.#children.push(peer(['resource', '--port', resource, ...seller]));
+        this.#peer(['resource', '--port', resource, ...seller]);
         this.peerPort = resource;
         await this.#answers(`http://127.0.0.1:${resource}/paid`, 402);
         await this.#answers(`${this.world.gateway}${path}`, 402);
+    }
+
+    #peer(args) {
+        const child = spawn(process.execPath, [join(root, 'tests/bench/peer.mjs'), ...args.map(String)], {
+            stdio: ['ignore', 'inherit', 'inherit'],
+            env: { ...process.env, NODE_ENV: 'production', PEER_KEY: peerKey.key },
+        });
+        this.#children.push(child);
+        return child;
+    }
+
+    async #startPeerFacilitator(port, rpc) {
+        const child = this.#peer(['facilitator', '--port', port, '--rpc', rpc]);
+        await this.#answers(`http://127.0.0.1:${port}/supported`, 200);
+        return child.pid;
     }
 
     async #answers(url, status) {
@@ -102,6 +118,33 @@ export class Stage {
             pss: () => pss(pids),
             cpu: () => ({ own: seconds(pids), postgres: 0 }),
         };
+    }
+
+    // The two facilitators, as sellers' servers call them.
+    facilitators() {
+        const { port, pid } = this.peerFacilitator;
+        return [
+            { ...this.ours(), payTo: sellerPayTo },
+            { name: 'official', port, payTo: peerPayTo, cpu: () => ({ own: seconds([pid]), postgres: 0 }) },
+        ];
+    }
+
+    // One of them, alone, asking the node at another address.
+    async counted(name, rpc) {
+        if (name === 'official') {
+            const port = await freePort();
+            const pid = await this.#startPeerFacilitator(port, rpc);
+            return { port, payTo: peerPayTo, close: () => process.kill(pid) };
+        }
+        const changes = { network: { rpc: [rpc] }, extra: this.world.options.extra };
+        await this.world.stop('settler');
+        const url = await this.world.addGateway('gateway2', changes);
+        await this.world.startRole('settler2', { config: this.world.writeConfig('settler2', this.world.ports, changes) });
+        return { port: Number(new URL(url).port), payTo: sellerPayTo, close: async () => {
+            await this.world.stop('gateway2');
+            await this.world.stop('settler2');
+            await this.world.startRole('settler');
+        } };
     }
 
     // ---- the chain ----
@@ -208,6 +251,16 @@ export class Stage {
         if (!found)
             throw new Error(`wrk: ${stdout}${stderr}`);
         return Number(found[1]);
+    }
+
+    // wrk with a script that says what is sent. Resolves to { rate, p99_ms }.
+    async wrkScript(side, connections, duration, script) {
+        const args = ['-t1', `-c${connections}`, `-d${duration}s`, '--latency', '-s', script, `http://127.0.0.1:${side.port}/`];
+        const { stdout, stderr } = await run('wrk', args);
+        const rate = stdout.match(/Requests\/sec: +([0-9.]+)/), p99 = stdout.match(/99% +([0-9.]+)(us|ms|s)/);
+        if (!rate || !p99 || /Non-2xx/.test(stdout))
+            throw new Error(`wrk: ${stdout}${stderr}`);
+        return { rate: Number(rate[1]), p99_ms: Number(p99[1]) * { us: 0.001, ms: 1, s: 1000 }[p99[2]] };
     }
 
     async close() {

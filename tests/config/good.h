@@ -23,7 +23,11 @@ static const char good[] =
     "\"mime_type\":\"application/json\",\"method\":\"GET\",\"path\":\"/v1/countries/{code}\",\"upstream\":"
     "\"http://127.0.0.1:9000/api\",\"prices\":[{\"network\":\"eip155:84532\",\"token\":\"USDC\",\"amount\":\"1000\","
     "\"pay_to\":\"0x2222222222222222222222222222222222222222\"}],\"side_effect\":\"read\",\"cacheable\":true,"
-    "\"upstream_idempotent\":true,\"timeout_ms\":10000,\"max_timeout_s\":90,\"max_body\":1000,\"max_answer\":2000}]}";
+    "\"upstream_idempotent\":true,\"timeout_ms\":10000,\"max_timeout_s\":90,\"max_body\":1000,\"max_answer\":2000}],\"sellers\":[{"
+    "\"name\":\"acme\",\"key\":\"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\",\"accepts\":[{"
+    "\"network\":\"eip155:84532\",\"token\":\"USDC\",\"pay_to\":\"0x3333333333333333333333333333333333333333\","
+    "\"max_amount\":\"5000000\"}],\"max_per_day\":1000,\"wait_ms\":50000,\"repeat_wait_ms\":80000,"
+    "\"webhook\":\"https://shop.example.com/paid\",\"webhook_key_file\":\"/etc/payonce/acme.whsec\"}]}";
 
 static inline json_t *good_json(void)
 {

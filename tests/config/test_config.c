@@ -38,6 +38,13 @@ static void test_every_key_is_read(void **state)
     assert_ptr_equal(t->prices[0].token, &n->tokens[0]);
     assert_string_equal(amount_text(t->prices[0].amount).s, "1000");
     assert_string_equal(address_lower(&t->prices[0].pay_to).s, "0x2222222222222222222222222222222222222222");
+    const struct seller *s = &c->sellers[0];
+    assert_false(s->open);
+    assert_string_equal(hash_text(&s->key_digest).s, "0xaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+    assert_ptr_equal(s->serves[0].token, &n->tokens[0]);
+    assert_string_equal(amount_text(s->serves[0].amount).s, "5000000");
+    assert_int_equal(s->repeat_wait_ms, 80000);
+    assert_int_equal(n->served_count, 1);
     config_free(c);
 }
 
@@ -75,6 +82,10 @@ static void test_defaults(void **state)
 #define TOOL(name, method, path) \
     "{\"name\":\"" name "\",\"method\":\"" method "\",\"path\":\"" path "\",\"upstream\":\"http://u\"," \
     "\"side_effect\":\"read\"}"
+
+#define SERVE "{\"network\":\"eip155:84532\",\"token\":\"USDC\",\"pay_to\":\"0x3333333333333333333333333333333333333333\"}"
+#define SELLER(name, key) "{\"name\":\"" name "\",\"key\":\"" key "\",\"accepts\":[" SERVE "]}"
+#define KEY "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
 /* A change to the good file: at `in`, `key` becomes the JSON text `value` (NULL: it is removed). */
 struct change { const char *in, *key, *value, *expected; };
@@ -130,6 +141,19 @@ static const struct change changes[] = {
     { "/", "tools", "[" TOOL("a", "GET", "/a") "," TOOL("b", "GET", "/a") "]", "tools[1].path: GET /a overlaps tools[0]" },
     { "/", "tools", "[" TOOL("a", "GET", "/a/{x}") "," TOOL("b", "GET", "/a/all") "]",
       "tools[1].path: GET /a/all overlaps tools[0], /a/{x}" },
+    { "/sellers/0", "key", "\"secret\"", "sellers[0].key: must be open, or sha256:" },
+    { "/sellers/0", "key", "\"sha256:12\"", "sellers[0].key: must be open, or sha256:" },
+    { "/sellers/0", "name", "\"a/b\"", "sellers[0].name: must be of letters" },
+    { "/sellers/0", "webhook", "\"ftp://a\"", "sellers[0].webhook: " },
+    { "/sellers/0", "accepts", "[]", "sellers[0].accepts: must hold at least 1" },
+    { "/sellers/0/accepts/0", "pay_to", NULL, "sellers[0].accepts[0].pay_to: is missing" },
+    { "/sellers/0/accepts/0", "pay_to", "\"" USDC "\"", "sellers[0].accepts[0].pay_to: is the token's own address" },
+    { "/sellers/0/accepts/0", "token", "\"USDT\"", "sellers[0].accepts[0].token: eip155:84532 has no token USDT" },
+    { "/sellers/0", "accepts", "[" SERVE "," SERVE "]", "sellers[0].accepts[1]: network, token and pay_to are already those of acme" },
+    { "/", "sellers", "[" SELLER("a", "open") "," SELLER("a", "open") "]", "sellers[1].name: is already that of sellers[0]" },
+    { "/", "sellers", "[" SELLER("a", "open") "," SELLER("b", "open") "]",
+      "sellers[1].accepts[0]: network, token and pay_to are already those of a" },
+    { "/", "sellers", "[" SELLER("a", KEY) "," SELLER("b", KEY) "]", "sellers[1].key: is already that of sellers[0]" },
 };
 
 static json_t *at_path(json_t *j, const char *path)
@@ -176,6 +200,9 @@ static const struct change fine[] = {
     { "/networks/0", "tokens", NULL, NULL },
     { "/tools/0", "timeout_ms", "74999", NULL },
     { "/tools/0", "prices", NULL, NULL },
+    { "/", "sellers", NULL, NULL },
+    { "/", "tools", "[]", NULL },
+    { "/sellers/0", "key", "\"open\"", NULL },
 };
 
 static void test_what_is_fine(void **state)
@@ -210,6 +237,7 @@ static void test_an_unknown_chain_needs_tokens(void **state)
     JSON *j = good_json();
     json_object_set_new(at_path(j, "/networks/0"), "id", json_string("eip155:31337"));
     json_object_set_new(at_path(j, "/tools/0/prices/0"), "network", json_string("eip155:31337"));
+    json_object_set_new(at_path(j, "/sellers/0/accepts/0"), "network", json_string("eip155:31337"));
     struct config *c = load_json(j, &why);
     assert_non_null(c);
     assert_null(c->nets[0].v1_name);

@@ -1,5 +1,7 @@
 // The guide is true: its table is the registry, and its examples run.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -7,8 +9,10 @@ import { codesTable, withTable } from '../../dev/guide.mjs';
 import { secretFile } from '../../dev/place.mjs';
 import { run } from '../../dev/process.mjs';
 import { root } from '../lib/paths.mjs';
-import { inWorld, program } from '../lib/world.mjs';
+import { inWorldOf, rival, rivalKey, shop, transfers } from '../lib/facilitator.mjs';
+import { freePort, inWorld, program } from '../lib/world.mjs';
 
+const example = join(root, 'tests/examples/express-seller.mjs');
 const guide = readFileSync(join(root, 'GUIDE.md'), 'utf8');
 const examples = (language) => [...guide.matchAll(/^```(\w+) run\n([^]*?)^```$/gm)]
     .filter(([, name]) => name === language).map(([, , code]) => code);
@@ -18,6 +22,29 @@ test('the table of codes is the registry of errors', () => {
     const entries = readFileSync(join(root, 'base/err.def'), 'utf8').match(/^ERR\(/gm).length;
     assert.equal(codesTable().match(/^\| `/gm).length, entries, 'an entry of the registry was not understood');
 });
+
+test('the sellers\' page shows the example server, which runs on Payonce', inWorld(inWorldOf(), async (world) => {
+    const page = (await world.request('/guide/sellers')).text;
+    assert.equal(page, readFileSync(join(root, 'SELLERS.md'), 'utf8'));
+    assert.ok(page.includes(`\`\`\`js\n${readFileSync(example, 'utf8')}\`\`\``), 'the page shows another server than the tests run');
+    const port = await freePort();
+    for (const [payTo, key] of [[shop, ''], [rival, rivalKey]]) {
+        const env = { ...process.env, FACILITATOR_URL: world.gateway, PAY_TO: payTo, API_KEY: key, PORT: port };
+        const server = spawn(process.execPath, [example], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+        try {
+            const url = String((await once(server.stdout, 'data'))[0]).trim();
+            const payer = await world.newPayer();
+            const args = ['pay', url, '--key-file', secretFile(join(world.dir, `buyer-${payTo}`), payer.key), '--store',
+                join(world.dir, 'store'), '--rpc', world.rpcUrl];
+            const { code, stdout, stderr } = await run(program, args, { env: world.env, cwd: world.dir });
+            assert.equal(code, 0, stdout + stderr);
+            assert.equal((await transfers(world, payer, payTo)).length, 1);
+        } finally {
+            server.kill();
+            await once(server, 'exit');
+        }
+    }
+}));
 
 test('the examples run, and pay once for each purchase', { timeout: 120_000 }, inWorld({}, async (world) => {
     const bin = join(world.dir, 'bin');

@@ -29,6 +29,7 @@ static void test_roles(void **state)
                                           "events",         "transfers",
                                           "debts",          "scans",
                                           "reviews",        "undone_proofs",
+                                          "notices",
                                           "order_status",   "order_books",
                                           "order_wire" };
     for (size_t r = 0; r < COUNT(roles); r++)

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { toHex } from 'viem';
 import { relayer } from '../../../dev/accounts.mjs';
 import { run } from '../../../dev/process.mjs';
+import { wallets } from '../../lib/books.mjs';
 
 const plain = (bytes) => bytes?.replace('\\x', '0x').toLowerCase();
 const same = (a, b) => a.toLowerCase() === b.toLowerCase();
@@ -11,7 +12,8 @@ const same = (a, b) => a.toLowerCase() === b.toLowerCase();
 async function onChain(world) {
     const lists = await Promise.all(world.tokens.map(async (asset) =>
         (await world.chain.allTransfers(asset)).map((log) => ({ ...log, asset }))));
-    return lists.flat().filter((log) => same(log.to, world.payTo))
+    const ours = wallets(world);
+    return lists.flat().filter((log) => ours.has(log.to.toLowerCase()) && !world.notOurs?.has(log.tx))
         .map(({ tx, logIndex, asset, from, amount }) => `${tx} ${logIndex} ${asset} ${from} ${amount}`.toLowerCase());
 }
 
