@@ -73,7 +73,7 @@ static const char *const kinds[COUNT_KINDS] = {
     [COUNT_CONFLICT] = "conflict",         [COUNT_REFUSED] = "refused",
     [COUNT_NOT_CHARGED] = "not_charged",   [COUNT_IN_REVIEW] = "in_review",
     [COUNT_UNAVAILABLE] = "unavailable",   [COUNT_MALFORMED] = "malformed",
-    [COUNT_ALREADY_PAID] = "already_paid",
+    [COUNT_ALREADY_PAID] = "already_paid", [COUNT_FREE_REPEAT] = "free_repeat",
 };
 
 static void network_metrics(struct buf *b, const struct gateway *g)
@@ -115,6 +115,7 @@ static struct step page(struct request *rq)
     buf_printf(&b, "payonce_database_calls_total{result=\"unavailable\"} %" PRIu64 "\n", d.unavailable);
     buf_printf(&b, "payonce_database_calls_total{result=\"refused\"} %" PRIu64 "\n", d.refused);
     network_metrics(&b, g);
+    repeat_counts_print(&g->repeats, &b);
     metrics_print(g->metrics, &b);
     struct reply *r = reply_new(200);
     reply_body_take(r, "text/plain; version=0.0.4", &b);

@@ -184,12 +184,14 @@ static void take_down(struct gateway *g)
     for (size_t i = 0; i < g->config->net_count; i++)
         timer_clear(g->loop, &g->seats[i].retry);
     timer_clear(g->loop, &g->beat);
+    upkeep_stop(g);
     loop_free(g->loop);
     for (size_t i = 0; i < g->config->tool_count; i++)
         challenge_free(g->challenges[i]);
     free(g->seats);
     free(g->terms);
     free(g->challenges);
+    repeat_counts_done(&g->repeats);
 }
 
 int gateway_main(const struct config *c)
@@ -227,6 +229,7 @@ int gateway_main(const struct config *c)
     } else if (make_servers(&g, why.text, sizeof why.text)) {
         db_listen(g.db, channels, COUNT(channels), heard, &g);
         beat(&g);
+        upkeep_start(&g);
         log_info("gateway.ready", "listen=%s admin=%s tools=%zu", c->listen, c->admin_listen, c->tool_count);
         loop_run(g.loop);
     } else {

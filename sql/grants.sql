@@ -10,7 +10,7 @@ BEGIN
                 ('payonce_gateway', ARRAY['instance_beat', 'instance_end', 'network_pin', 'order_find', 'order_accept', 'order_finish',
                     'orders_delivered', 'events_note', 'order_by_id', 'order_by_receipt', 'order_by_payment_id', 'orders_by_ids',
                     'answer_by_order', 'money_counts',
-                    'order_named', 'metrics_read']),
+                    'order_named', 'metrics_read', 'network_heads', 'ring_turn', 'receipt_payer', 'result_read', 'repeats_of']),
                 ('payonce_settler', ARRAY['instance_beat', 'instance_end', 'network_pin', 'network_seen', 'relayer_lease',
                     'relayer_leave', 'authorizations_claim', 'authorizations_unclaim', 'relay_store', 'relay_broadcast',
                     'relay_open', 'relay_authorizations', 'proofs_record', 'authorizations_look', 'authorization_end', 'authorization_doubted', 'authorization_puzzles',
@@ -27,4 +27,8 @@ BEGIN
 END $$;
 GRANT USAGE ON SCHEMA payonce TO payonce_gateway, payonce_settler, payonce_auditor, payonce_operator;
 GRANT SELECT ON ALL TABLES IN SCHEMA payonce TO payonce_auditor, payonce_operator;
-REVOKE SELECT ON answers FROM payonce_auditor, payonce_operator;
+DO $$
+BEGIN
+    EXECUTE (SELECT format('REVOKE SELECT ON %s FROM payonce_auditor, payonce_operator', string_agg(c.oid::regclass::text, ', '))
+               FROM pg_class c WHERE c.relnamespace = 'payonce'::regnamespace AND c.relkind IN ('r', 'p') AND c.relname LIKE 'answers%');
+END $$;
