@@ -160,12 +160,9 @@ static bool vary_ok(const char *s)
     return strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(s);
 }
 
-/* What makes a repeat free, said of a tool that has none, would only look as if it did something. */
 static bool check_repeats(const struct config *c, size_t at, struct config_why *why)
 {
     const struct tool *t = &c->tools[at];
-    if (!t->cacheable && (t->vary_count || t->volatile_count))
-        return conf_fail(why, "tools[%zu].%s: is for a cacheable tool", at, t->vary_count ? "vary" : "volatile");
     if (t->cacheable && t->repeat_window_s > c->result_retention_s)
         return conf_fail(why, "tools[%zu].repeat_window_s: is longer than result_retention_s (%u)", at, c->result_retention_s);
     for (size_t i = 0; i < t->vary_count; i++)

@@ -14,6 +14,7 @@ static const char good[] =
     "{\"public_url\":\"https://api.example.com\",\"listen\":\"0.0.0.0:8402\",\"admin_listen\":\"127.0.0.1:8403\","
     "\"trusted_proxies\":[\"10.0.0.1\",\"10.1.0.0/16\"],\"state_dir\":\"state\",\"database\":\"host=/run/postgresql "
     "dbname=payonce\",\"database_connections\":8,\"seller\":\"Example\",\"wait_ms\":20000,\"quote_ttl_s\":300,"
+    "\"result_retention_s\":7200,\"id_retention_s\":100000,\"repeat_retention_s\":8000,"
     "\"max_connections\":1000,\"idle_ms\":30000,\"networks\":[{\"id\":\"eip155:84532\",\"rpc\":[\"http://127.0.0.1:8545\"],"
     "\"rpc_timeout_ms\":4000,\"pay_to\":\"0x1111111111111111111111111111111111111111\",\"depth\":2,\"quorum\":1,"
     "\"finality_blocks\":10,"
@@ -23,6 +24,7 @@ static const char good[] =
     "\"mime_type\":\"application/json\",\"method\":\"GET\",\"path\":\"/v1/countries/{code}\",\"upstream\":"
     "\"http://127.0.0.1:9000/api\",\"prices\":[{\"network\":\"eip155:84532\",\"token\":\"USDC\",\"amount\":\"1000\","
     "\"pay_to\":\"0x2222222222222222222222222222222222222222\"}],\"side_effect\":\"read\",\"cacheable\":true,"
+    "\"repeat_window_s\":60,\"repeat_max\":10,\"repeat_max_answer\":1000,\"vary\":[\"accept-language\"],\"volatile\":[\"ts\",\"/meta/id\"],"
     "\"upstream_idempotent\":true,\"timeout_ms\":10000,\"max_timeout_s\":90,\"max_body\":1000,\"max_answer\":2000}]}";
 
 static inline json_t *good_json(void)
