@@ -14,11 +14,11 @@ void repeat_counts_served(struct repeat_counts *c, const struct price *p)
 {
     size_t i = 0;
     c->served++;
-    while (i < c->saved_count && c->saved[i].price->token != p->token)
+    while (i < c->saved_count && c->saved[i].token != p->token)
         i++;
     if (i == c->saved_count) {
         c->saved = mem_resize(c->saved, ++c->saved_count, sizeof *c->saved);
-        c->saved[i] = (struct saved){ p, AMOUNT_ZERO };
+        c->saved[i] = (struct saved){ p->net, p->token, AMOUNT_ZERO };
     }
     (void)!amount_add(c->saved[i].sum, p->amount, &c->saved[i].sum);
 }
@@ -35,8 +35,8 @@ void repeat_counts_print(const struct repeat_counts *c, struct buf *b)
     buf_printf(b, "payonce_free_repeats_total %" PRIu64 "\n", c->served);
     metrics_head(b, "payonce_not_charged_units_total", "counter", "What they would have cost, in the token's atomic units.");
     for (size_t i = 0; i < c->saved_count; i++)
-        buf_printf(b, "payonce_not_charged_units_total{network=\"%s\",token=\"%s\"} %s\n", c->saved[i].price->net->id,
-                   c->saved[i].price->token->symbol, amount_text(c->saved[i].sum).s);
+        buf_printf(b, "payonce_not_charged_units_total{network=\"%s\",token=\"%s\"} %s\n", c->saved[i].net->id,
+                   c->saved[i].token->symbol, amount_text(c->saved[i].sum).s);
     metrics_head(b, "payonce_repeat_waits_total", "counter", "Repeats that came while the first was under way, and waited for it.");
     buf_printf(b, "payonce_repeat_waits_total %" PRIu64 "\n", c->waits);
     metrics_head(b, "payonce_repeat_misses_total", "counter", "Calls of cacheable tools that were no free repeat, by reason.");

@@ -8,7 +8,7 @@
  * too often; its arguments cannot be read; the chain's time is not known yet. */
 enum repeat_miss { MISS_FIRST, MISS_WINDOW, MISS_ANSWER, MISS_FAILED, MISS_LIMIT, MISS_ARGUMENTS, MISS_CLOCK, MISS_KINDS };
 
-struct saved { const struct price *price; struct amount sum; };
+struct saved { const struct net *net; const struct token *token; struct amount sum; };
 struct repeat_counts {
     uint64_t served, waits, misses[MISS_KINDS];
     struct saved *saved;             /* one a token of a network */
