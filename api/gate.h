@@ -54,7 +54,7 @@ phase gate_repeat;                   /* identity and free repeat in one commit *
 phase gate_repeat_answer, gate_repeat_wait, gate_repeat_limit;
 void gate_repeat_headers(struct request *rq, struct reply *r); /* beside the answer, if it is one */
 void gate_repeat_served(struct request *rq);                   /* counted */
-int64_t gate_chain_ms(const struct call *c);                   /* now by the chain's clock; 0: not known yet */
+int64_t gate_chain_ms(const struct call *c);                   /* now by the chain's clock; before any head is known, by ours */
 void gate_keep_accepted(struct call *c, const struct order_accepted *a);
 struct order_call gate_order_call(struct request *rq) MUST_CHECK;
 phase gate_decide;                   /* what the verdict asks for */

@@ -47,21 +47,18 @@ void gate_repeat_key(struct request *rq)
     c->repeat.asked = !twice && question_key(&q, &c->repeat.key);
     if (!c->repeat.asked)
         repeat_counts_missed(&c->g->repeats, "arguments");
-    else if (!c->seat->clock.known)
-        repeat_counts_missed(&c->g->repeats, "clock");
 }
 
 int64_t gate_chain_ms(const struct call *c)
 {
-    return c->seat->clock.known ? chain_clock_ms(&c->seat->clock, clock_mono_ms()) : 0;
+    return c->seat->clock.known ? chain_clock_ms(&c->seat->clock, clock_mono_ms()) : clock_wall_ms();
 }
 
 /* Only a contract can tell its own signatures, so such payers are first asked of the chain. */
 bool gate_may_repeat(const struct call *c)
 {
-    const int64_t now_ms = gate_chain_ms(c);
-    return c->repeat.asked && now_ms > 0 && c->payment.signer_proven && c->reason == REASON_NONE &&
-           x402_check(&c->payment, c->terms, now_ms / 1000, 0) == REASON_NONE;
+    return c->repeat.asked && c->payment.signer_proven && c->reason == REASON_NONE &&
+           x402_check(&c->payment, c->terms, gate_chain_ms(c) / 1000, 0) == REASON_NONE;
 }
 
 /* ---- what accept said ---- */

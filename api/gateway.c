@@ -224,12 +224,12 @@ int gateway_main(const struct config *c)
     make_terms(&g);
     make_seats(&g);
     wait_for_chains(&g);
+    upkeep_start(&g);
     if (g.failed) {
         (void)fprintf(stderr, "payonce gateway: a chain is not the one in the database; the log says which\n");
     } else if (make_servers(&g, why.text, sizeof why.text)) {
         db_listen(g.db, channels, COUNT(channels), heard, &g);
         beat(&g);
-        upkeep_start(&g);
         log_info("gateway.ready", "listen=%s admin=%s tools=%zu", c->listen, c->admin_listen, c->tool_count);
         loop_run(g.loop);
     } else {

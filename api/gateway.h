@@ -57,7 +57,7 @@ struct step lookup_begin(struct request *rq, struct slice path) MUST_CHECK;
 struct step result_begin(struct request *rq, const struct order_id *receipt) MUST_CHECK; /* GET /receipts/{id}/result */
 bool lookup_is_ours(struct slice path);
 struct step guide_begin(struct request *rq) MUST_CHECK;
-/* The chain's time, read each second; and what is kept for a while, looked through each minute. */
+/* The chain's time, read before anybody is served and then each second; and what is kept for a while, looked through each minute. */
 void upkeep_start(struct gateway *g);
 void upkeep_stop(struct gateway *g);
 struct step admin_begin(struct request *rq) MUST_CHECK;

@@ -7,7 +7,7 @@
 
 static const char *const reasons[MISS_KINDS] = {
     [MISS_FIRST] = "first", [MISS_WINDOW] = "window", [MISS_ANSWER] = "answer", [MISS_FAILED] = "failed",
-    [MISS_LIMIT] = "limit", [MISS_ARGUMENTS] = "arguments", [MISS_CLOCK] = "clock",
+    [MISS_LIMIT] = "limit", [MISS_ARGUMENTS] = "arguments",
 };
 
 void repeat_counts_served(struct repeat_counts *c, const struct price *p)

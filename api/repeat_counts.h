@@ -5,8 +5,8 @@
 #include "settle/terms.h"
 
 /* Why a question that may be repeated free was none: never asked; past its window; its answer may not be given again; it failed; given
- * too often; its arguments cannot be read; the chain's time is not known yet. */
-enum repeat_miss { MISS_FIRST, MISS_WINDOW, MISS_ANSWER, MISS_FAILED, MISS_LIMIT, MISS_ARGUMENTS, MISS_CLOCK, MISS_KINDS };
+ * too often; its arguments cannot be read. */
+enum repeat_miss { MISS_FIRST, MISS_WINDOW, MISS_ANSWER, MISS_FAILED, MISS_LIMIT, MISS_ARGUMENTS, MISS_KINDS };
 
 struct saved { const struct net *net; const struct token *token; struct amount sum; };
 struct repeat_counts {

@@ -3,16 +3,21 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-enum { HEADS_MS = 1000, RINGS_MS = 60000, RINGS_FIRST_MS = 3000, READ_MS = 5000, TURN_MS = 30000, SIGN_IN_KEEP_S = 900 };
+enum { HEADS_MS = 1000, RINGS_MS = 60000, RINGS_FIRST_MS = 3000, FIRST_MS = 3000, READ_MS = 5000, TURN_MS = 30000, SIGN_IN_KEEP_S = 900 };
 
-static void have_heads(void *arg, enum db_rc rc, const struct db_rows *rows)
+static void keep_heads(struct gateway *g, const struct db_rows *rows)
 {
-    struct gateway *g = arg;
-    for (int i = 0; rc == DB_OK && i < db_count(rows); i++)
+    for (int i = 0; i < db_count(rows); i++)
         for (size_t n = 0; n < g->config->net_count; n++)
             if (row_is(rows, i, "network", g->config->nets[n].id))
                 chain_clock_saw(&g->seats[n].clock, (uint64_t)row_int(rows, i, "head"), row_int(rows, i, "head_time"), clock_mono_ms(),
                                 clock_wall_ms());
+}
+
+static void have_heads(void *arg, enum db_rc rc, const struct db_rows *rows)
+{
+    if (rc == DB_OK)
+        keep_heads(arg, rows);
 }
 
 static void read_heads(void *arg)
@@ -50,7 +55,11 @@ static void turn_rings(void *arg)
 
 void upkeep_start(struct gateway *g)
 {
-    read_heads(g);
+    DB_ARGS none = { 0 };
+    DB_ROWS *rows = NULL;
+    if (db_wait(g->db, "network_heads", &none, clock_mono_ms() + FIRST_MS, &rows) == DB_OK)
+        keep_heads(g, rows);
+    timer_set(g->loop, &g->heads, clock_mono_ms() + HEADS_MS, read_heads, g);
     timer_set(g->loop, &g->rings, clock_mono_ms() + RINGS_FIRST_MS, turn_rings, g);
 }
 

@@ -110,14 +110,6 @@ static void found(void *arg, enum db_rc rc, const struct db_rows *rows)
     c->found(c->arg, rc, &f);
 }
 
-static void add_now(struct db_args *a, int64_t now_ms)
-{
-    if (now_ms > 0)
-        arg_int(a, now_ms);
-    else
-        arg_null(a);
-}
-
 void orders_find(struct db *db, const struct payment *p, const struct hash32 *request, int need_s, int64_t now_ms, int64_t deadline_ms,
                  order_found_fn *fn, void *arg)
 {
@@ -137,7 +129,7 @@ void orders_find(struct db *db, const struct payment *p, const struct hash32 *re
     arg_bytes(&a, p->auth.signature, p->auth.signature_n);
     arg_bool(&a, p->signer_proven);
     arg_int(&a, need_s);
-    add_now(&a, now_ms);
+    arg_int(&a, now_ms);
     db_call(db, "order_find", &a, deadline_ms, found, c);
 }
 
@@ -171,7 +163,7 @@ static void accepted(void *arg, enum db_rc rc, const struct db_rows *rows)
 
 static void add_repeat(struct db_args *a, const struct order_call *call)
 {
-    if (call->repeat.asked && call->now_ms > 0) {
+    if (call->repeat.asked) {
         arg_bytes(a, call->repeat.key.b, sizeof call->repeat.key.b);
         arg_int(a, call->repeat.window_s);
         arg_int(a, call->repeat.max);
@@ -179,7 +171,7 @@ static void add_repeat(struct db_args *a, const struct order_call *call)
         for (int i = 0; i < 3; i++)
             arg_null(a);
     }
-    add_now(a, call->now_ms);
+    arg_int(a, call->now_ms);
 }
 
 void orders_accept(struct db *db, const struct order_id *instance, int lease_s, const struct payment *p, bool has_code, bool verified,

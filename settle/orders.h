@@ -53,7 +53,7 @@ struct order_call {                  /* what the payment is for */
     struct hash32 request;
     bool cacheable, idempotent;
     struct order_repeat repeat;
-    int64_t now_ms;                  /* by the chain's clock; 0: not known */
+    int64_t now_ms;                  /* by the chain's clock */
 };
 struct order_accepted {
     enum verdict verdict;

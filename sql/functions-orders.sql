@@ -306,7 +306,7 @@ BEGIN
         miss := r.verdict;
         IF r.order_id IS NOT NULL AND NOT repeat_room(p_repeat_key, r.order_id, p_repeat_max) THEN
             verdict := 'repeat_limit';
-            retry_after := CASE WHEN r.verdict = 'wait' THEN p_window_s ELSE (r.left_ms + 999) / 1000 END;
+            retry_after := CASE WHEN r.verdict = 'wait' THEN p_window_s ELSE least(p_window_s, (r.left_ms + 999) / 1000) END;
             RETURN;
         ELSIF r.order_id IS NOT NULL THEN
             paying := authorization_store(r.order_id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,

@@ -78,7 +78,7 @@ describe('free repeats', () => {
     let world, second;
     before(async () => {
         world = await startWorld({ tools });
-        second = await world.addGateway('gateway2');
+        second = await world.addGateway('gateway2', { extra: { public_url: world.gateway } });
         await world.waitFor(async () => await metric(world, 'payonce_database_figures') === 1, 'the figures are read');
     });
     after(() => world && endWorld(world));
@@ -280,8 +280,6 @@ describe('free repeats', () => {
         const [payer, path] = [await world.newPayer(), fresh()];
         const first = await paid(world, payer, path);
         await world.restart('gateway');
-        const misses = () => metric(world, 'payonce_repeat_misses_total{reason="clock"}');
-        assert.equal(await misses(), 0);
         await isFree(world, payer, path, first);
     });
 });
