@@ -33,6 +33,7 @@ CREATE TABLE answers (
     slot            smallint NOT NULL DEFAULT 0,
     PRIMARY KEY (order_id, slot)
 ) PARTITION BY LIST (slot);
+ALTER TABLE answers ALTER COLUMN body SET STORAGE EXTERNAL; -- what is sealed does not compress
 COMMENT ON TABLE answers IS 'what the upstream said, sealed; gone after its retention, the order and its receipt stay';
 
 -- Each free repeat, and each that waits to become one: what was asked, and by which authorization.

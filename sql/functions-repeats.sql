@@ -72,7 +72,7 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION order_of_payment_id(p_payment_id text) RETURNS bytea LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION order_of_payment_id(p_payment_id text) RETURNS bytea LANGUAGE plpgsql STABLE STRICT AS $$
 BEGIN
     RETURN (SELECT i.order_id FROM payment_ids i WHERE i.payment_id = p_payment_id);
 END $$;
