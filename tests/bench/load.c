@@ -125,7 +125,8 @@ static struct authorization sign_offer(const json_t *offer, const struct key *k)
     return a;
 }
 
-/* The value of PAYMENT-SIGNATURE: the offer is given back as it came. */
+/* The value of PAYMENT-SIGNATURE: the offer is given back as it came. Or, without its quote, of X-PAYMENT: a quote that was taken
+ * would find its own order, and that is a replay. */
 static void payment(const char *required, const struct key *k, bool without_quote, struct buf *ret)
 {
     uint8_t *text;
@@ -136,8 +137,6 @@ static void payment(const char *required, const struct key *k, bool without_quot
     JSON *r = json_read((const char *)text, n, &why);
     free(text);
     json_t *offer = json_array_get(json_object_get(r, "accepts"), 0);
-    if (without_quote)               /* a quote that was taken finds its own order: that would be a replay */
-        json_object_del(json_object_get(offer, "extra"), "quote");
     struct authorization a = sign_offer(offer, k);
     char signature[2 * 65 + 3];
     hex_write(signature, a.signature, 65);
@@ -146,7 +145,9 @@ static void payment(const char *required, const struct key *k, bool without_quot
                   address_checksum(&a.to).s,
                   "value", amount_text(a.value).s, "validAfter", "0", "validBefore", amount_text(a.valid_before).s,
                   "nonce", hash_text(&a.nonce).s);
-    JSON *p = json_pack("{s:i, s:{s:s, s:o}, s:O, s:O}", "x402Version", 2, "payload", "signature", signature,
+    JSON *p = without_quote ? json_pack("{s:i, s:s, s:s, s:{s:s, s:o}}", "x402Version", 1, "scheme", "exact", "network", "base-sepolia",
+                                        "payload", "signature", signature, "authorization", authorization)
+                            : json_pack("{s:i, s:{s:s, s:o}, s:O, s:O}", "x402Version", 2, "payload", "signature", signature,
                         "authorization", authorization, "resource", json_object_get(r, "resource"), "accepted", offer);
     OWNED char *json = json_write(p);
     base64_add(ret, json, strlen(json));
@@ -203,7 +204,7 @@ static void pay(struct load *l, struct client *c, const char *required)
     struct key k = payer(l->o->first + turn % l->o->payers);
     BUF value = { 0 };
     payment(required, &k, l->o->repeat, &value);
-    start(c, l->o, "PAYMENT-SIGNATURE: ", value.p);
+    start(c, l->o, l->o->repeat ? "X-PAYMENT: " : "PAYMENT-SIGNATURE: ", value.p);
     c->phase = PAYING;
     c->began_ms = clock_mono_ms();
     l->payments_sent++;
