@@ -75,6 +75,7 @@ static const char *const kinds[COUNT_KINDS] = {
     [COUNT_UNAVAILABLE] = "unavailable",   [COUNT_MALFORMED] = "malformed",
     [COUNT_ALREADY_PAID] = "already_paid", [COUNT_SIMILAR] = "similar",
     [COUNT_GONE] = "gone",                 [COUNT_OWED] = "owed",
+    [COUNT_FREE_REPEAT] = "free_repeat",
 };
 
 static void network_metrics(struct buf *b, const struct gateway *g)
@@ -118,6 +119,7 @@ static struct step page(struct request *rq)
     network_metrics(&b, g);
     if (g->facilitator)
         facilitator_print(g->facilitator, &b);
+    repeat_counts_print(&g->repeats, &b);
     metrics_print(g->metrics, &b);
     struct reply *r = reply_new(200);
     reply_body_take(r, "text/plain; version=0.0.4", &b);

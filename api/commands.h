@@ -11,6 +11,7 @@ int database_main(const struct config *c, int argc, char **argv) MUST_CHECK;
 int doctor_main(const struct config *c, int argc, char **argv) MUST_CHECK;
 int explain_main(const struct config *c, int argc, char **argv) MUST_CHECK;
 int review_main(const struct config *c, int argc, char **argv) MUST_CHECK;
+int receipt_main(int argc, char **argv) MUST_CHECK;     /* a buyer's: needs no configuration */
 
 /* The same conninfo for another database role, owned. */
 char *conninfo_as(const char *conninfo, const char *role) MUST_CHECK;

@@ -22,6 +22,13 @@ struct tool {
     size_t price_count;
     enum side_effect side_effect;
     bool cacheable;
+    unsigned repeat_window_s;        /* of a cacheable tool: how long its answer is given again, free: 120 */
+    unsigned repeat_max;             /* how often: 1,000 */
+    size_t repeat_max_answer;        /* bytes of an answer that is given again: 1,048,576 */
+    const char **vary;               /* request headers that its answer depends on, small letters */
+    size_t vary_count;
+    const char **volatiles;          /* query names and JSON pointers that it does not depend on */
+    size_t volatile_count;
     bool upstream_idempotent;        /* its upstream honours Idempotency-Key for writes */
     int64_t timeout_ms;              /* the upstream's deadline: 20,000 */
     unsigned max_timeout_s;          /* maxTimeoutSeconds of its offers: 120 */
@@ -60,6 +67,9 @@ struct config {
     size_t seller_count;
     int64_t wait_ms;                 /* how long a paid request waits for its proof before 409: 30,000 */
     int64_t quote_ttl_s;             /* how long a quote may be taken: 600 */
+    unsigned result_retention_s;     /* how long a paid answer is kept for its buyer: 86,400 */
+    unsigned id_retention_s;         /* how long a payment id names its call: 7,776,000 */
+    unsigned repeat_retention_s;     /* how long a free repeat is remembered: 604,800 */
     unsigned max_connections;        /* 20,000 */
     int64_t idle_ms;                 /* idle keep-alive connections are closed after this: 60,000 */
 };

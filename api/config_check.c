@@ -2,6 +2,7 @@
 
 #include "api/config_read.h"
 #include "api/route.h"
+#include "settle/canonical.h"
 
 /* ---- the top ---- */
 
@@ -154,6 +155,25 @@ static bool check_price(const struct tool *t, size_t at, size_t i, struct config
     return true;
 }
 
+static bool vary_ok(const char *s)
+{
+    return strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(s);
+}
+
+static bool check_repeats(const struct config *c, size_t at, struct config_why *why)
+{
+    const struct tool *t = &c->tools[at];
+    if (t->cacheable && t->repeat_window_s > c->result_retention_s)
+        return conf_fail(why, "tools[%zu].repeat_window_s: is longer than result_retention_s (%u)", at, c->result_retention_s);
+    for (size_t i = 0; i < t->vary_count; i++)
+        if (!vary_ok(t->vary[i]))
+            return conf_fail(why, "tools[%zu].vary[%zu]: must be a header's name in small letters", at, i);
+    for (size_t i = 0; i < t->volatile_count; i++)
+        if (t->volatiles[i][0] == '/' && !json_pointer_ok(t->volatiles[i]))
+            return conf_fail(why, "tools[%zu].volatile[%zu]: is no JSON pointer: ~ is written ~0, and / in a name ~1", at, i);
+    return true;
+}
+
 static bool check_tool(const struct config *c, size_t at, struct config_why *why)
 {
     const struct tool *t = &c->tools[at];
@@ -165,6 +185,8 @@ static bool check_tool(const struct config *c, size_t at, struct config_why *why
     if (t->cacheable && t->side_effect != EFFECT_NONE && t->side_effect != EFFECT_READ)
         return conf_fail(why, "tools[%zu].cacheable: a tool with side_effect %s cannot be", at,
                          side_effect_name(t->side_effect));
+    if (!check_repeats(c, at, why))
+        return false;
     for (size_t i = 0; i < t->price_count; i++) {
         if (!check_price(t, at, i, why))
             return false;

@@ -86,6 +86,9 @@ static void tool_defaults(void *p)
     t->max_timeout_s = 120;
     t->max_body = 262144;
     t->max_answer = 4194304;
+    t->repeat_window_s = 120;
+    t->repeat_max = 1000;
+    t->repeat_max_answer = 1048576;
 }
 
 static const struct conf_key tool_keys[] = {
@@ -99,6 +102,11 @@ static const struct conf_key tool_keys[] = {
       .of = &price_object },
     { "side_effect", CONF_CHOICE, true, AT(struct tool_text, tool.side_effect), .choices = effects },
     { "cacheable", CONF_BOOL, false, AT(struct tool_text, tool.cacheable) },
+    { "repeat_window_s", CONF_INT, false, AT(struct tool_text, tool.repeat_window_s), .min = 1, .max = 86400 },
+    { "repeat_max", CONF_INT, false, AT(struct tool_text, tool.repeat_max), .min = 0, .max = 1000000 },
+    { "repeat_max_answer", CONF_INT, false, AT(struct tool_text, tool.repeat_max_answer), .min = 0, .max = 67108864 },
+    { "vary", CONF_TEXTS, false, LIST(struct tool_text, tool.vary, tool.vary_count), .min = 0, .max = 20 },
+    { "volatile", CONF_TEXTS, false, LIST(struct tool_text, tool.volatiles, tool.volatile_count), .min = 0, .max = 50 },
     { "upstream_idempotent", CONF_BOOL, false, AT(struct tool_text, tool.upstream_idempotent) },
     { "timeout_ms", CONF_INT, false, AT(struct tool_text, tool.timeout_ms), .min = 100, .max = MAX_TIME_MS },
     { "max_timeout_s", CONF_INT, false, AT(struct tool_text, tool.max_timeout_s), .min = 20, .max = 3600 },
@@ -155,6 +163,9 @@ static void file_defaults(void *p)
     c->seller = "";
     c->wait_ms = 30000;
     c->quote_ttl_s = 600;
+    c->result_retention_s = 86400;
+    c->id_retention_s = 7776000;
+    c->repeat_retention_s = 604800;
     c->max_connections = 20000;
     c->idle_ms = 60000;
 }
@@ -172,6 +183,9 @@ static const struct conf_key file_keys[] = {
     { "seller", CONF_TEXT, false, AT(struct config_text, config.seller), .min = 0, .max = 200 },
     { "wait_ms", CONF_INT, false, AT(struct config_text, config.wait_ms), .min = 0, .max = MAX_TIME_MS },
     { "quote_ttl_s", CONF_INT, false, AT(struct config_text, config.quote_ttl_s), .min = 10, .max = 86400 },
+    { "result_retention_s", CONF_INT, false, AT(struct config_text, config.result_retention_s), .min = 3600, .max = 31536000 },
+    { "id_retention_s", CONF_INT, false, AT(struct config_text, config.id_retention_s), .min = 86400, .max = 315360000 },
+    { "repeat_retention_s", CONF_INT, false, AT(struct config_text, config.repeat_retention_s), .min = 3600, .max = 315360000 },
     { "max_connections", CONF_INT, false, AT(struct config_text, config.max_connections), .min = 1, .max = 1000000 },
     { "idle_ms", CONF_INT, false, AT(struct config_text, config.idle_ms), .min = 100, .max = 3600000 },
     { "networks", CONF_OBJECTS, true, LIST(struct config_text, config.nets, config.net_count), .min = 1, .max = 50,

@@ -55,7 +55,7 @@ static bool must_be_stored(const struct call *c)
 }
 
 /* New, or free to run again: the terms and the chain are asked. Otherwise the order itself answers. */
-static struct step decide(struct request *rq)
+struct step gate_decide(struct request *rq)
 {
     struct call *c = gate_call(rq);
     switch (c->verdict) {
@@ -67,7 +67,7 @@ static struct step decide(struct request *rq)
     case VERDICT_RESEND:
         if (c->reason != REASON_NONE && c->reason != REASON_QUOTE_EXPIRED)
             return gate_challenge(rq, c->reason);
-        if (c->waited && c->verdict == VERDICT_AGAIN) /* the copy that ran was told so too; running it again is for a repeat */
+        if (c->waited && !c->is_repeat && c->verdict == VERDICT_AGAIN) /* the copy that ran was told so too; running it again is for a repeat */
             return gate_problem(rq, ERR_WORK_FAILED, NULL);
         return gate_verify(rq);
     case VERDICT_TAKEOVER:                       /* until somebody took it over, it may still end as it was begun */
@@ -77,6 +77,9 @@ static struct step decide(struct request *rq)
     case VERDICT_ACCEPTED:
     case VERDICT_RESENT:
     case VERDICT_REPLAY:
+    case VERDICT_REPEAT:
+    case VERDICT_REPEAT_WAIT:
+    case VERDICT_REPEAT_LIMIT:
     case VERDICT_NOT_PROVEN:
     case VERDICT_GONE:
     case VERDICT_IN_FLIGHT:
@@ -102,14 +105,14 @@ static void have_found(void *arg, enum db_rc rc, const struct order_found *found
     metrics_span(c->g->metrics, SPAN_FIND, c->asked_ms);
     if (rc == DB_OK && !c->waited && !c->has_work)
         metrics_found(c->g->metrics, found->verdict != VERDICT_NEW);
-    request_go(arg, rc == DB_OK ? decide : gate_store_down);
+    request_go(arg, rc == DB_OK ? gate_decide : gate_store_down);
 }
 
 struct step gate_find(struct request *rq)
 {
     struct call *c = gate_call(rq);
     c->asked_ms = clock_mono_ms();
-    orders_find(c->g->db, &c->payment, &c->request, c->need_s, clock_mono_ms() + FIND_MS, have_found, rq);
+    orders_find(c->g->db, &c->payment, &c->request, c->need_s, gate_chain_ms(c), clock_mono_ms() + FIND_MS, have_found, rq);
     return request_wait(rq);
 }
 
@@ -132,7 +135,7 @@ static void have_found_again(void *arg, enum db_rc rc, const struct order_found 
 struct step gate_refuse(struct request *rq)
 {
     struct call *c = gate_call(rq);
-    orders_find(c->g->db, &c->payment, &c->request, c->need_s, clock_mono_ms() + FIND_MS, have_found_again, rq);
+    orders_find(c->g->db, &c->payment, &c->request, c->need_s, gate_chain_ms(c), clock_mono_ms() + FIND_MS, have_found_again, rq);
     return request_wait(rq);
 }
 
@@ -169,7 +172,8 @@ static struct step read_payment(struct request *rq, struct slice header, int ver
         return gate_problem(rq, e, detail);
     c->seat = gateway_seat(c->g, c->payment.price.net);
     c->need_s = terms_settle_s(c->payment.price.net) + 2;
-    return gate_find(rq);
+    gate_repeat_key(rq);
+    return gate_may_repeat(c) ? gate_repeat(rq) : gate_find(rq);
 }
 
 /* What the payment is for: method, raw target and body. */

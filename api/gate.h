@@ -1,6 +1,7 @@
 /* One paid call, from its payment header to its answer: what its phases keep, and the phases that name each other.
  *
  *   gate.c         route, payment header, who is it                  -> challenge, or look it up
+ *   gate_repeat.c  a cacheable question: asked and paid for before?  -> the answer, not charged, or go on as if new
  *   gate_verify.c  our terms, then the chain, then accept            -> refused, or run the work
  *   gate_work.c    the upstream, then finish, then wait for proof    -> the answer
  *   gate_key.c     no payment, but a payment id                   -> challenge, or the state of its order
@@ -9,6 +10,7 @@
 #define API_GATE_H
 
 #include "api/gateway.h"
+#include "settle/canonical.h"
 
 struct call {
     struct gateway *g;
@@ -24,6 +26,10 @@ struct call {
     int need_s;
     int64_t asked_ms;                /* when the database or the upstream was asked what it is asked now */
     bool verified, has_code;         /* by one block of the chain */
+
+    struct order_repeat repeat;      /* of a cacheable tool: the question's key */
+    bool is_repeat;                  /* it waits to be given the answer of another, or was */
+    int64_t retry_after_s;
 
     enum verdict verdict;            /* the newest one, for order, once found or accepted */
     bool waited;                     /* for another copy of this call to end */
@@ -41,6 +47,17 @@ struct call {
 struct call *gate_call(struct request *rq);
 /* Who asks, for the order's story: instance, request, traceparent and the retry source that the client told. */
 char *gate_by(struct request *rq) MUST_CHECK;
+
+void gate_repeat_key(struct request *rq);
+bool gate_may_repeat(const struct call *c) MUST_CHECK;
+phase gate_repeat;                   /* identity and free repeat in one commit */
+phase gate_repeat_answer, gate_repeat_wait, gate_repeat_limit;
+void gate_repeat_headers(struct request *rq, struct reply *r); /* beside the answer, if it is one */
+int64_t gate_chain_ms(const struct call *c);                   /* now by the chain's clock; before any head is known, by ours */
+void gate_keep_accepted(struct call *c, const struct order_accepted *a);
+struct order_call gate_order_call(struct request *rq) MUST_CHECK;
+phase gate_decide;                   /* what the verdict asks for */
+phase gate_wait_in_flight;           /* parked until something happens to the order, then found anew */
 
 phase gate_find;                     /* identity first: what is known of this payment */
 phase gate_refuse;                   /* 402 for call->reason, unless the order has moved on meanwhile */

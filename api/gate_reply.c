@@ -1,9 +1,9 @@
 /* What a paid call is told when the answer is not simply the answer. A 402 leaves from one place, gate_challenge. */
 #include <string.h>
 
+#include "api/answers.h"
 #include "api/gate.h"
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/log.h"
 
 enum { READ_MS = 5000 };
@@ -126,7 +126,7 @@ static struct step gone(struct request *rq)
 }
 
 /* Undecided: parked until something happens to the order, then asked anew. */
-static struct step wait_in_flight(struct request *rq)
+struct step gate_wait_in_flight(struct request *rq)
 {
     struct call *c = gate_call(rq);
     if (clock_mono_ms() >= c->give_up_ms || server_draining(c->g->server))
@@ -143,6 +143,12 @@ struct step gate_say(struct request *rq)
     switch (gate_call(rq)->verdict) {
     case VERDICT_REPLAY:
         return gate_replay(rq);
+    case VERDICT_REPEAT:
+        return gate_repeat_answer(rq);
+    case VERDICT_REPEAT_WAIT:
+        return gate_repeat_wait(rq);
+    case VERDICT_REPEAT_LIMIT:
+        return gate_repeat_limit(rq);
     case VERDICT_PAY_AGAIN:
         return gate_challenge(rq, REASON_EXPIRED);
     case VERDICT_CONFLICT_PAYER:
@@ -166,7 +172,7 @@ struct step gate_say(struct request *rq)
     case VERDICT_AGAIN:
     case VERDICT_TAKEOVER:
     case VERDICT_RESEND:
-        return wait_in_flight(rq);
+        return gate_wait_in_flight(rq);
     }
     return gate_problem(rq, ERR_INTERNAL, NULL);
 }
@@ -190,7 +196,8 @@ struct reply *gate_answer(struct request *rq, int status, const json_t *headers,
     size_t i;
     json_t *h;
     json_array_foreach(headers, i, h)
-        if (strcasecmp(json_string_value(json_array_get(h, 0)), "cache-control") != 0)
+        if (strcasecmp(json_string_value(json_array_get(h, 0)), "cache-control") != 0 &&
+            (!c->is_repeat || strcasecmp(json_string_value(json_array_get(h, 0)), "age") != 0))
             reply_header(r, json_string_value(json_array_get(h, 0)), json_string_value(json_array_get(h, 1)));
     reply_header(r, "Cache-Control", "private, no-store");
     reply_header(r, "Payonce-Order", order_id_text(&c->order).s);
@@ -204,11 +211,14 @@ struct reply *gate_answer(struct request *rq, int status, const json_t *headers,
     OWNED char *receipt = str_format("%s/receipts/%s", c->g->config->public_url, receipt_id_text(&c->receipt).s);
     json_t *extra = json_pack("{s:s, s:b}", "receipt", receipt, "replayed", replayed);
     BUF value = { 0 };
-    x402_response(c->payment.version, c->seat->net, &c->payment.auth.from, &c->outcome.tx, NULL, extra, &value);
+    x402_response(c->payment.version, c->outcome.net ? c->outcome.net : c->seat->net, &c->payment.auth.from, &c->outcome.tx, NULL, extra,
+                  &value);
     reply_header(r, c->payment.version == 1 ? "X-PAYMENT-RESPONSE" : "PAYMENT-RESPONSE", value.p);
     reply_header(r, "Payonce-Receipt", receipt);
     if (replayed)
         reply_header(r, "Payonce-Replayed", "true");
+    if (replayed && c->is_repeat)
+        gate_repeat_headers(rq, r);
     return r;
 }
 
@@ -217,11 +227,14 @@ static struct step replay(struct request *rq)
     struct call *c = gate_call(rq);
     bool charged = c->verdict == VERDICT_RESENT; /* kept from before, and paid for only now */
     struct reply *r = gate_answer(rq, c->work.status, c->work.headers, charged, !charged);
-    if (!charged)
+    enum outcome_kind kind = charged ? COUNT_PAID : c->is_repeat ? COUNT_FREE_REPEAT : COUNT_REPLAYED;
+    if (kind == COUNT_FREE_REPEAT)
+        repeat_counts_served(&c->g->repeats, &c->payment.price);
+    else if (kind == COUNT_REPLAYED)
         outcome_note(c->g, &c->order, "replayed", gate_by(rq));
     reply_body_take(r, NULL, &c->work.body);
     c->told = true;
-    return gate_send(rq, r, charged ? COUNT_PAID : COUNT_REPLAYED);
+    return gate_send(rq, r, kind);
 }
 
 static void have_answer(void *arg, enum db_rc rc, const struct db_rows *rows)
@@ -231,15 +244,11 @@ static void have_answer(void *arg, enum db_rc rc, const struct db_rows *rows)
         request_go(arg, rc != DB_OK ? gate_store_down : gone);
         return;
     }
-    struct slice headers = row_text(rows, 0, "headers"), body = row_bytes(rows, 0, "body");
-    struct json_why why;
     if (c->has_work)                             /* of an epoch that came too late */
         work_done(&c->work);
-    c->has_work = true;
-    c->work = (struct work){ .end = WORK_DONE, .status = (int)row_int(rows, 0, "status") };
-    c->work.headers = json_read(headers.p, headers.n, &why);
-    buf_add(&c->work.body, body.p, body.n);
-    request_go(arg, replay);
+    c->has_work = answer_open(c->g, &c->order, (int)row_int(rows, 0, "status"), row_text(rows, 0, "headers"), row_bytes(rows, 0, "body"),
+                              &c->work);
+    request_go(arg, c->has_work ? replay : gate_store_down);
 }
 
 static struct step fetch_answer(struct request *rq)

@@ -85,6 +85,9 @@ static struct step accepted(struct request *rq)
             return gate_verify(rq);
         break;
     case VERDICT_REPLAY:
+    case VERDICT_REPEAT:
+    case VERDICT_REPEAT_WAIT:
+    case VERDICT_REPEAT_LIMIT:
     case VERDICT_NOT_PROVEN:
     case VERDICT_GONE:
     case VERDICT_IN_FLIGHT:
@@ -103,19 +106,14 @@ static void have_accepted(void *arg, enum db_rc rc, const struct order_accepted 
 {
     struct call *c = gate_call(arg);
     metrics_span(c->g->metrics, SPAN_ACCEPT, c->asked_ms);
-    c->verdict = a->verdict;
-    c->order = a->order;
-    c->receipt = a->receipt;
-    c->epoch = a->epoch;
-    c->is_similar = a->is_similar;
-    c->similar = a->similar;
+    gate_keep_accepted(c, a);
     request_go(arg, rc == DB_OK ? accepted : gate_store_down);
 }
 
-struct step gate_accept(struct request *rq)
+struct order_call gate_order_call(struct request *rq)
 {
     struct call *c = gate_call(rq);
-    struct order_call call = {
+    return (struct order_call){
         .tool = c->tool->name,
         .side_effect = side_effect_name(c->tool->side_effect),
         .method = request_method(rq),
@@ -123,7 +121,15 @@ struct step gate_accept(struct request *rq)
         .request = c->request,
         .cacheable = c->tool->cacheable,
         .idempotent = c->tool->upstream_idempotent,
+        .repeat = c->repeat,
+        .now_ms = gate_chain_ms(c),
     };
+}
+
+struct step gate_accept(struct request *rq)
+{
+    struct call *c = gate_call(rq);
+    const struct order_call call = gate_order_call(rq);
     int lease_s = (int)(c->tool->timeout_ms / 1000) + 90;
     OWNED char *by = gate_by(rq);
     FAILPOINT("gateway-before-accept");

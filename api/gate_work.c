@@ -1,10 +1,10 @@
 /* The work, its durable end, and the wait for the money's proof. */
 #include <string.h>
 
+#include "api/answers.h"
 #include "api/gate.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
-#include "base/json.h"
 #include "base/log.h"
 
 /* FINISH_MS: the answer is held and offered to the database so long, since the work is done and cannot be undone.
@@ -73,15 +73,16 @@ static enum work_axis axis_of(enum work_end end)
 static struct step finish(struct request *rq)
 {
     struct call *c = gate_call(rq);
-    OWNED char *headers = c->work.headers ? json_write(c->work.headers) : str_copy("[]");
     OWNED char *by = gate_by(rq);
-    struct order_answer answer = { c->work.status, headers, { c->work.body.p, c->work.body.n } };
+    KEPT kept = { 0 };
+    if (c->work.end == WORK_DONE)
+        answer_seal(c->g, c->tool, &c->order, &c->work, &kept);
     FAILPOINT("gateway-before-finish");
     c->asked_ms = clock_mono_ms();
     if (c->work.end != WORK_DONE)
         log_info("gateway.work", "order=%s tool=%s end=%d status=%d why=%s", order_id_text(&c->order).s, c->tool->name, (int)c->work.end,
                  c->work.status, c->work.why ? c->work.why : "");
-    orders_finish(c->g->db, &c->order, c->epoch, axis_of(c->work.end), c->work.why, c->work.end == WORK_DONE ? &answer : NULL, by,
+    orders_finish(c->g->db, &c->order, c->epoch, axis_of(c->work.end), c->work.why, c->work.end == WORK_DONE ? &kept.answer : NULL, by,
                   clock_mono_ms() + FINISH_MS, have_finished, rq);
     return request_wait(rq);
 }

@@ -198,12 +198,14 @@ static void take_down(struct gateway *g)
     for (size_t i = 0; i < g->config->net_count; i++)
         timer_clear(g->loop, &g->seats[i].retry);
     timer_clear(g->loop, &g->beat);
+    upkeep_stop(g);
     loop_free(g->loop);
     for (size_t i = 0; i < g->config->tool_count; i++)
         challenge_free(g->challenges[i]);
     free(g->seats);
     free(g->terms);
     free(g->challenges);
+    repeat_counts_done(&g->repeats);
 }
 
 int gateway_main(const struct config *c)
@@ -236,6 +238,7 @@ int gateway_main(const struct config *c)
     make_terms(&g);
     make_seats(&g);
     wait_for_chains(&g);
+    upkeep_start(&g);
     if (g.failed) {
         (void)fprintf(stderr, "payonce gateway: a chain is not the one in the database; the log says which\n");
     } else if (facilitator_start(&g, why.text, sizeof why.text) && make_servers(&g, why.text, sizeof why.text)) {

@@ -5,8 +5,10 @@
 
 #include "api/config.h"
 #include "api/metrics.h"
+#include "api/repeat_counts.h"
 #include "api/server.h"
 #include "api/upstream.h"
+#include "settle/chain_clock.h"
 #include "settle/orders.h"
 
 /* One network as this process sees it. No payment on it is taken before its chain was compared with the database's. */
@@ -16,6 +18,7 @@ struct seat {
     struct checker *checker;
     bool pinned, asked;              /* asked: there was a first answer to that */
     int64_t finality_s;              /* as the settlers measured it; 0: not yet */
+    struct chain_clock clock;
     struct timer retry;
     struct gateway *gateway;
 };
@@ -23,7 +26,7 @@ struct seat {
 /* How requests ended, for the metrics page. */
 enum outcome_kind {
     COUNT_CHALLENGED, COUNT_PAID, COUNT_REPLAYED, COUNT_IN_FLIGHT, COUNT_CONFLICT, COUNT_REFUSED, COUNT_NOT_CHARGED, COUNT_IN_REVIEW,
-    COUNT_UNAVAILABLE, COUNT_MALFORMED, COUNT_ALREADY_PAID, COUNT_SIMILAR, COUNT_GONE, COUNT_OWED, COUNT_KINDS
+    COUNT_UNAVAILABLE, COUNT_MALFORMED, COUNT_ALREADY_PAID, COUNT_SIMILAR, COUNT_GONE, COUNT_OWED, COUNT_FREE_REPEAT, COUNT_KINDS
 };
 enum outcome_kind outcome_of(enum err e) MUST_CHECK; /* of a request that is told this */
 
@@ -41,6 +44,8 @@ struct gateway {
     struct outcomes *outcomes;
     struct metrics *metrics;
     struct facilitator *facilitator; /* NULL: no sellers */
+    struct repeat_counts repeats;
+    struct timer heads, rings;
     char *admin_token;               /* NULL: none is asked for */
     struct timer beat;
     uint64_t counts[COUNT_KINDS];
@@ -53,10 +58,14 @@ struct seat *gateway_seat(const struct gateway *g, const struct net *n);
 struct step gate_begin(struct request *rq) MUST_CHECK;
 size_t gate_body_limit(const struct request *rq);
 struct step lookup_begin(struct request *rq, struct slice path) MUST_CHECK;
+struct step result_begin(struct request *rq, const struct order_id *receipt) MUST_CHECK; /* GET /receipts/{id}/result */
 bool lookup_is_ours(struct slice path);
 struct step facilitator_begin(struct request *rq, struct slice path) MUST_CHECK;
 bool facilitator_is_ours(struct slice path);
 struct step guide_begin(struct request *rq) MUST_CHECK;
+/* The chain's time, read before anybody is served and then each second; and what is kept for a while, looked through each minute. */
+void upkeep_start(struct gateway *g);
+void upkeep_stop(struct gateway *g);
 struct step admin_begin(struct request *rq) MUST_CHECK;
 /* The operator's token, which an admin address that others can reach must have: PAYONCE_ADMIN_TOKEN_FILE. */
 bool admin_token_load(struct gateway *g, char *why, size_t why_size) MUST_CHECK;
@@ -73,6 +82,7 @@ struct outcome {
     bool known;                      /* false: the database did not answer */
     char status[16];                 /* as order_status has it */
     struct order_id receipt;
+    const struct net *net;           /* where it was paid; NULL: no network of the configuration */
     bool has_tx;                     /* proven by tx */
     struct hash32 tx;
     bool has_hash;                   /* broadcast, not proven yet */

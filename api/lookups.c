@@ -137,6 +137,8 @@ struct step lookup_begin(struct request *rq, struct slice path)
         return by_id(rq, "order_by_id", &id, order_json);
     if (starts(path, "/receipts/") && path.n == 10 + last.n && receipt_id_read(last, &id))
         return by_id(rq, "order_by_receipt", &id, receipt_json);
+    if (starts(path, "/receipts/") && slice_is(last, "result") && receipt_id_read((struct slice){ path.p + 10, path.n - 17 }, &id))
+        return result_begin(rq, &id);
     if (starts(path, "/payments/"))
         return by_payment_id(rq, (struct slice){ path.p + 10, path.n - 10 });
     return request_reply(rq, reply_problem(rq, ERR_NOT_FOUND, NULL, NULL));

@@ -19,6 +19,7 @@ static const char help[] =
     "  review     list | show | resolve calls whose outcome only a person can find out\n"
     "  database   start | stop | status of the embedded database\n"
     "  pay        buy one call (payonce pay --help)\n"
+    "  receipt    fetch an answer that was paid for, once more (payonce receipt --help)\n"
     "  version    print the version\n"
     "  help       print this\n"
     "\n"
@@ -63,6 +64,12 @@ static int run_pay(const struct config *c, int argc, char **argv)
     return pay_main(argc, argv);
 }
 
+static int run_receipt(const struct config *c, int argc, char **argv)
+{
+    (void)c;
+    return receipt_main(argc, argv);
+}
+
 static int run_version(const struct config *c, int argc, char **argv)
 {
     (void)c;
@@ -86,6 +93,7 @@ static const struct command {
     { "all", run_all, true },          { "gateway", run_gateway, true },  { "settler", run_settler, true },
     { "migrate", migrate_main, true }, { "doctor", doctor_main, true },   { "database", database_main, true },
     { "explain", explain_main, true }, { "review", review_main, true },
+    { "receipt", run_receipt, false },
     { "pay", run_pay, false },         { "version", run_version, false }, { "--version", run_version, false },
     { "help", run_help, false },       { "--help", run_help, false },     { "-h", run_help, false },
 };

@@ -78,7 +78,7 @@ static json_t *hex_id(const struct order_id *id)
     return json_string(hex);
 }
 
-static void fill(struct outcome *o, const struct db_rows *rows, int i)
+static void fill(const struct gateway *g, struct outcome *o, const struct db_rows *rows, int i)
 {
     struct slice status = row_text(rows, i, "status");
     o->known = true;
@@ -88,6 +88,9 @@ static void fill(struct outcome *o, const struct db_rows *rows, int i)
     o->has_hash = row_copy(rows, i, "last_hash", o->last_hash.b, 32);
     o->dead_after = row_int(rows, i, "dead_after");
     o->block_time = row_int(rows, i, "block_time");
+    for (size_t n = 0; n < g->config->net_count; n++)
+        if (row_is(rows, i, "network", g->config->nets[n].id))
+            o->net = &g->config->nets[n];
 }
 
 static void have_rows(void *arg, enum db_rc rc, const struct db_rows *rows)
@@ -100,7 +103,7 @@ static void have_rows(void *arg, enum db_rc rc, const struct db_rows *rows)
         for (int i = 0; rc == DB_OK && i < db_count(rows); i++) {
             struct slice id = row_bytes(rows, i, "id");
             if (memcmp(id.p, a->order.b, 16) == 0)
-                fill(a->ret, rows, i);
+                fill(request_app(a->rq), a->ret, rows, i);
         }
         request_go(a->rq, a->then);
         free(a);

@@ -119,6 +119,15 @@ static bool take_trace(struct outgoing *o, const struct request *rq)
     return false;
 }
 
+/* What may be given again to another client of the same wallet must be readable by it. */
+static bool asks_plain(const struct tool *t)
+{
+    for (size_t i = 0; i < t->vary_count; i++)
+        if (strcmp(t->vary[i], "accept-encoding") == 0)
+            return false;
+    return t->cacheable;
+}
+
 void outgoing_make(struct outgoing *o, const struct upstream_call *c)
 {
     enum { OURS = 6 };
@@ -129,11 +138,14 @@ void outgoing_make(struct outgoing *o, const struct upstream_call *c)
     for (size_t i = 0; i < in.count; i++) {
         const struct slice name = in.list[i].name;
         if (ANY(name, hop_by_hop) || ANY(name, payment) || ANY(name, said_by_us) ||
-            named_by_connection(in.list, in.count, name) || (!goes_on && matches(name, "tracestate")))
+            named_by_connection(in.list, in.count, name) || (!goes_on && matches(name, "tracestate")) ||
+            (asks_plain(c->tool) && matches(name, "Accept-Encoding")))
             continue;
         o->list[o->count++] = in.list[i];
     }
     free(in.list);
+    if (asks_plain(c->tool))
+        add(o, "Accept-Encoding", "identity");
     if (c->order_id)
         add(o, "Idempotency-Key", c->order_id);
     if (c->payer)

@@ -96,7 +96,7 @@ json_t *order_json(const struct db_rows *r, int row, const struct receipt_links 
         set_depth(o, r, row);
     if (row_is(r, row, "status", "processing") || row_is(r, row, "status", "settling"))
         json_object_set_new(o, "retry_after", json_integer(2));
-    json_object_set_new(o, "answer_ready", json_boolean(row_is(r, row, "status", "paid") && !row_null(r, row, "answer_status")));
+    json_object_set_new(o, "answer_ready", json_boolean(row_is(r, row, "status", "paid") && row_bool(r, row, "answer_kept")));
     json_object_set_new(o, "receipt_id", json_string(receipt));
     set_url(o, "receipt", l, "receipts", receipt);
     return o;
@@ -134,6 +134,12 @@ static json_t *payment_json(const struct db_rows *r, int row)
     return o;
 }
 
+static void set_repeats(json_t *o, struct slice text)
+{
+    struct json_why why;
+    json_object_set_new(o, "free_repeats", json_read(text.p, text.n, &why));
+}
+
 json_t *receipt_json(const struct db_rows *r, int row, const struct receipt_links *l)
 {
     json_t *o = json_object(), *answer = NULL;
@@ -154,6 +160,7 @@ json_t *receipt_json(const struct db_rows *r, int row, const struct receipt_link
         json_object_set_new(o, "answer", answer);
     }
     json_object_set_new(o, "payment", payment_json(r, row));
+    set_repeats(o, row_text(r, row, "free_repeats"));
     set_known_by(o, r, row, l);
     set_url(o, "order", l, "orders", order);
     set_url(o, "self", l, "receipts", receipt);

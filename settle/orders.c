@@ -51,6 +51,9 @@ static const struct { const char *name; enum verdict verdict; } verdicts[] = {
     { "takeover", VERDICT_TAKEOVER },
     { "resend", VERDICT_RESEND },
     { "replay", VERDICT_REPLAY },
+    { "repeat", VERDICT_REPEAT },
+    { "repeat_wait", VERDICT_REPEAT_WAIT },
+    { "repeat_limit", VERDICT_REPEAT_LIMIT },
     { "not_proven", VERDICT_NOT_PROVEN },
     { "gone", VERDICT_GONE },
     { "in_flight", VERDICT_IN_FLIGHT },
@@ -107,7 +110,7 @@ static void found(void *arg, enum db_rc rc, const struct db_rows *rows)
     c->found(c->arg, rc, &f);
 }
 
-void orders_find(struct db *db, const struct payment *p, const struct hash32 *request, int need_s, int64_t deadline_ms,
+void orders_find(struct db *db, const struct payment *p, const struct hash32 *request, int need_s, int64_t now_ms, int64_t deadline_ms,
                  order_found_fn *fn, void *arg)
 {
     struct call *c = call_new(arg);
@@ -126,7 +129,20 @@ void orders_find(struct db *db, const struct payment *p, const struct hash32 *re
     arg_bytes(&a, p->auth.signature, p->auth.signature_n);
     arg_bool(&a, p->signer_proven);
     arg_int(&a, need_s);
+    arg_int(&a, now_ms);
     db_call(db, "order_find", &a, deadline_ms, found, c);
+}
+
+static void read_repeat(const struct db_rows *rows, struct order_accepted *r)
+{
+    r->miss = row_text(rows, 0, "miss").p;
+    r->retry_after_s = row_int(rows, 0, "retry_after");
+    r->network = row_text(rows, 0, "answer_network");
+    (void)row_copy(rows, 0, "answer_tx", r->tx.b, sizeof r->tx.b);
+    r->block_time = row_int(rows, 0, "answer_time");
+    r->status = (int)row_int(rows, 0, "answer_status");
+    r->headers = row_text(rows, 0, "answer_headers");
+    r->body = row_bytes(rows, 0, "answer_body");
 }
 
 static void accepted(void *arg, enum db_rc rc, const struct db_rows *rows)
@@ -140,8 +156,22 @@ static void accepted(void *arg, enum db_rc rc, const struct db_rows *rows)
         (void)row_copy(rows, 0, "receipt", r.receipt.b, sizeof r.receipt.b);
         r.epoch = (int)row_int(rows, 0, "epoch");
         r.is_similar = row_copy(rows, 0, "similar_order", r.similar.b, sizeof r.similar.b);
+        read_repeat(rows, &r);
     }
     c->accepted(c->arg, rc, &r);
+}
+
+static void add_repeat(struct db_args *a, const struct order_call *call)
+{
+    if (call->repeat.asked) {
+        arg_bytes(a, call->repeat.key.b, sizeof call->repeat.key.b);
+        arg_int(a, call->repeat.window_s);
+        arg_int(a, call->repeat.max);
+    } else {
+        for (int i = 0; i < 3; i++)
+            arg_null(a);
+    }
+    arg_int(a, call->now_ms);
 }
 
 void orders_accept(struct db *db, const struct order_id *instance, int lease_s, const struct payment *p, bool has_code, bool verified,
@@ -182,6 +212,7 @@ void orders_accept(struct db *db, const struct order_id *instance, int lease_s, 
     arg_int(&a, need_s);
     arg_bool(&a, verified);
     arg_text(&a, by);
+    add_repeat(&a, call);
     db_call(db, "order_accept", &a, deadline_ms, accepted, c);
 }
 
@@ -203,15 +234,16 @@ void orders_finish(struct db *db, const struct order_id *order, int epoch, enum 
     arg_text(&a, names[end]);
     arg_text(&a, note);
     if (answer) {
-        struct hash32 digest = sha256(answer->body.p, answer->body.n);
         arg_int(&a, answer->status);
         arg_text(&a, answer->headers);
         arg_bytes(&a, answer->body.p ? answer->body.p : "", answer->body.n);
-        arg_bytes(&a, digest.b, 32);
+        arg_bytes(&a, answer->digest.b, 32);
     } else {
         for (int i = 0; i < 4; i++)
             arg_null(&a);
     }
     arg_text(&a, by);
+    arg_bool(&a, answer && answer->repeatable);
+    arg_int(&a, answer ? (int64_t)answer->size : 0);
     db_call(db, "order_finish", &a, deadline_ms, finished, c);
 }

@@ -23,6 +23,9 @@ enum verdict {
     VERDICT_TAKEOVER,         /* the work's lease seems dead: accept may run it again, but its first run may still count */
     VERDICT_RESEND,           /* the answer is kept, its payment is proven dead: accept may take this one */
     VERDICT_REPLAY,           /* paid, answer stored */
+    VERDICT_REPEAT,           /* asked and paid for before: the answer once more, this authorization is set aside */
+    VERDICT_REPEAT_WAIT,      /* the same, and the first is not through yet */
+    VERDICT_REPEAT_LIMIT,     /* answered too often already; nothing was stored */
     VERDICT_NOT_PROVEN,       /* paid, but only the public nonce was shown */
     VERDICT_GONE,             /* paid, answer no longer kept */
     VERDICT_IN_FLIGHT,        /* undecided */
@@ -38,14 +41,19 @@ enum known { KNOWN_NONE, KNOWN_NONCE /* stored, with other terms */, KNOWN_ALL }
 struct order_found { enum verdict verdict; struct order_id order; enum known known; /* how much of the authorization is stored */ };
 typedef void order_found_fn(void *arg, enum db_rc rc, const struct order_found *found);
 /* The first look, read-only. need_s: seconds an authorization must still have to be worth taking. */
-void orders_find(struct db *db, const struct payment *p, const struct hash32 *request, int need_s, int64_t deadline_ms,
+void orders_find(struct db *db, const struct payment *p, const struct hash32 *request, int need_s, int64_t now_ms, int64_t deadline_ms,
                  order_found_fn *fn, void *arg);
+
+/* What may be a free repeat: the question's key, how long its answer is good and how often it is given, and the chain's time now. */
+struct order_repeat { bool asked; struct hash32 key; unsigned window_s, max; };
 
 struct order_call {                  /* what the payment is for */
     const char *tool, *side_effect, *method;
     struct slice target;
     struct hash32 request;
     bool cacheable, idempotent;
+    struct order_repeat repeat;
+    int64_t now_ms;                  /* by the chain's clock */
 };
 struct order_accepted {
     enum verdict verdict;
@@ -53,6 +61,14 @@ struct order_accepted {
     int epoch;
     bool is_similar;                 /* to one that was delivered a little while ago, a write without an id */
     struct order_id similar;
+
+    const char *miss;                /* why a question that might have been a free repeat is none; NULL: it was not asked */
+    int64_t retry_after_s;           /* VERDICT_REPEAT_LIMIT */
+    struct slice network;            /* of the original, and of VERDICT_REPEAT what follows; all of it lives during the call */
+    struct hash32 tx;
+    int64_t block_time;
+    int status;
+    struct slice headers, body;      /* sealed */
 };
 typedef void order_accepted_fn(void *arg, enum db_rc rc, const struct order_accepted *accepted);
 /* verified: the chain was asked; else the authorization is only stored beside an order that needs none.
@@ -62,7 +78,8 @@ void orders_accept(struct db *db, const struct order_id *instance, int lease_s, 
                    const struct order_call *call, int need_s, const char *by, int64_t deadline_ms, order_accepted_fn *fn, void *arg);
 
 enum work_axis { WORK_AXIS_DONE, WORK_AXIS_FAILED, WORK_AXIS_LOST };
-struct order_answer { int status; const char *headers; struct slice body; }; /* headers: JSON [[name, value], ...] */
+/* headers and body as they are to be kept, sealed; digest and size are the body's own. */
+struct order_answer { int status; const char *headers; struct slice body; struct hash32 digest; size_t size; bool repeatable; };
 /* landed: the work failed, and its money came in all the same (somebody else submitted it). */
 typedef void order_finished_fn(void *arg, enum db_rc rc, bool late, bool landed);
 /* answer is NULL unless the work is done. late: another epoch has the lease, nothing was changed. */

@@ -14,10 +14,11 @@ $$;
 -- dead), in_flight, in_review, paid, done_uncharged, conflict (another request). dead_after: the last deadline of what may still land.
 CREATE FUNCTION order_named(p_payment_id text, p_request bytea, OUT verdict text, OUT order_id bytea, OUT receipt bytea,
     OUT network text, OUT dead_after bigint) LANGUAGE plpgsql STABLE AS $$
-DECLARE o record;
+DECLARE o record; i payment_ids;
 BEGIN
-    SELECT * INTO o FROM order_status s WHERE s.payment_id = p_payment_id;
-    IF o.id IS NULL OR o.request <> p_request THEN
+    SELECT * INTO i FROM payment_ids x WHERE x.payment_id = p_payment_id;
+    SELECT * INTO o FROM order_status s WHERE s.id = i.order_id;
+    IF o.id IS NULL OR i.request <> p_request THEN
         verdict := CASE WHEN o.id IS NULL THEN 'pay' ELSE 'conflict' END;
         RETURN;
     END IF;
@@ -115,6 +116,7 @@ DECLARE
 BEGIN
     RETURN QUERY
     SELECT o.id::bytea FROM orders o WHERE o.payment_id = p_what
+    UNION SELECT i.order_id FROM payment_ids i WHERE i.payment_id = p_what
     UNION SELECT o.id FROM orders o WHERE o.id = i AND p_what LIKE 'ord%'
     UNION SELECT o.id FROM orders o WHERE o.receipt = i AND p_what LIKE 'rcp%'
     UNION SELECT a.order_id FROM authorizations a WHERE a.nonce = h

@@ -63,21 +63,32 @@ BEGIN
     RETURN found;
 END $$;
 
--- Which order do these identities name, and do they agree? verdict: new, found, similar (a write), conflict_payer, conflict_request.
+-- Which order do these identities name, and do they agree? verdict: new, found, conflict_payer, conflict_request. An authorization that
+-- was set aside as a free repeat, and a payment id that came with one, name the original; they agree by their own request.
 CREATE FUNCTION order_match(p_payment_id text, p_quote bytea, p_payer bytea, p_network text, p_asset bytea, p_nonce bytea,
     p_request bytea, OUT verdict text, OUT order_id bytea, OUT authorization_id bigint)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    a authorizations; by_nonce orders; by_id orders; by_quote orders; o orders;
+    a authorizations; r repeats; by_nonce orders; by_id orders; by_quote orders; o orders; i payment_ids;
 BEGIN
     SELECT * INTO a FROM authorizations x
      WHERE x.network = p_network AND x.asset = p_asset AND x.payer = p_payer AND x.nonce = p_nonce;
     IF FOUND THEN
         authorization_id := a.id;
         SELECT * INTO by_nonce FROM orders x WHERE x.id = a.order_id;
+        IF by_nonce.repeat_key IS NOT NULL THEN
+            SELECT * INTO r FROM repeats x WHERE x.authorization_id = a.id AND x.order_id = a.order_id;
+            by_nonce.request := coalesce(r.request, by_nonce.request);
+            by_nonce.payment_id := CASE WHEN r.order_id IS NULL THEN by_nonce.payment_id ELSE r.payment_id END;
+        END IF;
     END IF;
     IF p_payment_id IS NOT NULL THEN
-        SELECT * INTO by_id FROM orders x WHERE x.payment_id = p_payment_id;
+        SELECT * INTO i FROM payment_ids x WHERE x.payment_id = p_payment_id;
+        IF FOUND THEN
+            SELECT * INTO by_id FROM orders x WHERE x.id = i.order_id;
+            by_id.request := i.request;
+            by_id.payment_id := p_payment_id;
+        END IF;
     END IF;
     IF p_quote IS NOT NULL THEN
         SELECT * INTO by_quote FROM orders x WHERE x.quote = p_quote AND x.payer = p_payer;
@@ -98,13 +109,18 @@ BEGIN
         order_id := o.id;
     END LOOP;
     verdict := CASE WHEN order_id IS NULL THEN 'new' ELSE 'found' END;
-    IF order_id IS NULL AND p_payment_id IS NULL THEN
+END $$;
+
+-- No identity is known, and none was given to be known by: is it an order of this wallet all the same? verdict: new, found, similar (a write).
+CREATE FUNCTION order_match_similar(p_payment_id text, p_payer bytea, p_request bytea, OUT verdict text, OUT order_id bytea)
+LANGUAGE plpgsql STABLE AS $$
+DECLARE o orders;
+BEGIN
+    IF p_payment_id IS NULL THEN
         o := order_similar(p_payer, p_request);
-        IF o.id IS NOT NULL THEN
-            order_id := o.id;
-            verdict := CASE WHEN o.side_effect IN ('none', 'read') THEN 'found' ELSE 'similar' END;
-        END IF;
+        order_id := o.id;
     END IF;
+    verdict := CASE WHEN order_id IS NULL THEN 'new' WHEN o.side_effect IN ('none', 'read') THEN 'found' ELSE 'similar' END;
 END $$;
 
 CREATE FUNCTION same_terms(a authorizations, p_payee bytea, p_amount numeric, p_valid_after numeric, p_valid_before numeric)
@@ -118,12 +134,12 @@ $$;
 -- its first run may still finish and be paid, so nothing else may be concluded.  resend: the answer is kept, this authorization may pay it.
 -- pay_again: proven dead or too short of time: a new payment is right.
 CREATE FUNCTION order_decide(o orders, p_authorization bigint, p_payment_id text, p_quote bytea, p_valid_before numeric,
-    p_need_s integer) RETURNS text LANGUAGE plpgsql STABLE AS $$
+    p_need_s integer, p_now_ms bigint DEFAULT NULL) RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
     mine text := (SELECT state FROM authorizations WHERE id = p_authorization);
     money text := (SELECT state FROM authorizations WHERE id = o.authorization_id);
     -- an authorization that we have not seen is not on the chain: its signature proves the wallet as well as an id does
-    secret boolean := coalesce(p_payment_id = o.payment_id, false) OR coalesce(p_quote = o.quote, false) OR p_authorization IS NULL OR mine = 'released';
+    secret boolean := coalesce(o.id = order_of_payment_id(p_payment_id), false) OR coalesce(p_quote = o.quote, false) OR p_authorization IS NULL OR mine = 'released';
     usable boolean := (mine IS NULL OR mine IN ('released', 'held')) AND
                       p_valid_before >= extract(epoch FROM now()) + p_need_s;
 BEGIN
@@ -138,7 +154,8 @@ BEGIN
         END IF;
         -- what is on the chain is public: the nonce alone serves only what a free repeat would
         IF secret OR (o.cacheable AND EXISTS (SELECT 1 FROM proofs p WHERE p.authorization_id = o.authorization_id
-                                              AND p.block_time + 120 >= extract(epoch FROM now()))) THEN
+                                              AND p.block_time + coalesce(o.repeat_window_s, 120) >=
+                                                  coalesce(p_now_ms / 1000, extract(epoch FROM now())))) THEN
             RETURN 'replay';
         END IF;
         RETURN 'not_proven';
@@ -162,12 +179,15 @@ END $$;
 -- it must be the very one that is stored, else nothing is known.
 CREATE FUNCTION order_find(p_payment_id text, p_quote bytea, p_payer bytea, p_network text, p_asset bytea, p_nonce bytea,
     p_request bytea, p_payee bytea, p_amount numeric, p_valid_after numeric, p_valid_before numeric, p_signature bytea,
-    p_proven boolean, p_need_s integer, OUT verdict text, OUT order_id bytea, OUT known text)
+    p_proven boolean, p_need_s integer, p_now_ms bigint DEFAULT NULL, OUT verdict text, OUT order_id bytea, OUT known text)
 LANGUAGE plpgsql STABLE AS $$
-DECLARE m record; a authorizations;
+DECLARE m record; o orders; a authorizations;
 BEGIN
     m := order_match(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce, p_request);
     SELECT * INTO a FROM authorizations x WHERE x.id = m.authorization_id;
+    IF m.verdict = 'new' THEN
+        SELECT s.verdict, s.order_id INTO m.verdict, m.order_id FROM order_match_similar(p_payment_id, p_payer, p_request) s;
+    END IF;
     IF NOT p_proven AND a.signature IS DISTINCT FROM p_signature THEN
         verdict := 'new';
         known := 'none';
@@ -178,8 +198,13 @@ BEGIN
     known := CASE WHEN a.id IS NULL THEN 'none'
                   WHEN same_terms(a, p_payee, p_amount, p_valid_after, p_valid_before) THEN 'all' ELSE 'nonce' END;
     IF m.verdict = 'found' THEN
-        verdict := order_decide(o, m.authorization_id, p_payment_id, p_quote, p_valid_before, p_need_s)
-                   FROM orders o WHERE o.id = m.order_id;
+        SELECT * INTO o FROM orders x WHERE x.id = m.order_id;
+        IF repeat_left(o, a) THEN
+            verdict := 'new';
+            order_id := NULL;
+        ELSE
+            verdict := order_decide(o, m.authorization_id, p_payment_id, p_quote, p_valid_before, p_need_s, p_now_ms);
+        END IF;
     END IF;
 END $$;
 
@@ -191,7 +216,8 @@ BEGIN
                                 signature, has_code, state, attempt, from_block, next_look)
     OVERRIDING SYSTEM VALUE
     SELECT p_id, p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after, p_valid_before, p_valid_before,
-           p_signature, p_has_code, p_state, p_attempt, n.head, to_timestamp(p_valid_before)
+           p_signature, p_has_code, p_state, p_attempt, n.head,
+           to_timestamp(p_valid_before + CASE WHEN p_state = 'released' AND n.final > 0 THEN n.head_time - n.final_time ELSE 0 END)
       FROM networks n WHERE n.id = p_network;
     RETURN p_id;
 END $$;
@@ -244,10 +270,13 @@ CREATE FUNCTION order_accept(p_attempt bytea, p_instance bytea, p_lease_s intege
     p_method text, p_target text, p_request bytea, p_payment_id text, p_quote bytea,
     p_network text, p_asset bytea, p_payer bytea, p_nonce bytea, p_payee bytea, p_amount numeric,
     p_valid_after numeric, p_valid_before bigint, p_signature bytea, p_has_code boolean, p_need_s integer, p_verified boolean, p_by text DEFAULT NULL,
-    OUT verdict text, OUT order_id bytea, OUT receipt bytea, OUT epoch integer, OUT similar_order bytea)
+    p_repeat_key bytea DEFAULT NULL, p_window_s integer DEFAULT NULL, p_repeat_max integer DEFAULT NULL, p_now_ms bigint DEFAULT NULL,
+    OUT verdict text, OUT order_id bytea, OUT receipt bytea, OUT epoch integer, OUT similar_order bytea, OUT miss text,
+    OUT retry_after bigint, OUT answer_network text, OUT answer_tx bytea, OUT answer_time bigint, OUT answer_status bigint,
+    OUT answer_headers text, OUT answer_body bytea)
 LANGUAGE plpgsql AS $$
 DECLARE
-    m record; o orders; a authorizations; paying bigint; was text; done boolean; by_whom jsonb := p_by::jsonb;
+    m record; r record; o orders; a authorizations; paying bigint; was text; done boolean; left_behind boolean; by_whom jsonb := p_by::jsonb;
     facts jsonb := jsonb_build_object('nonce', encode(p_nonce, 'hex'), 'amount', p_amount::text, 'valid_before', p_valid_before);
 BEGIN
     done := lock_identities(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce) IS NULL;
@@ -260,19 +289,65 @@ BEGIN
         SELECT * INTO a FROM authorizations x WHERE x.id = m.authorization_id FOR UPDATE;
         PERFORM signature_keep(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature);
     END IF;
+    left_behind := verdict = 'found' AND repeat_left(o, a);
+    IF left_behind THEN
+        verdict := 'new';
+    ELSIF verdict = 'found' AND a.attempt = p_attempt AND EXISTS (SELECT 1 FROM repeats x WHERE x.authorization_id = a.id AND NOT x.pays) THEN
+        SELECT t.* INTO receipt, verdict, answer_network, answer_tx, answer_time, answer_status, answer_headers, answer_body
+          FROM repeat_tell(o) t;             -- our own commit, whose reply was lost
+        order_id := o.id;
+        RETURN;
+    ELSIF verdict = 'new' AND p_repeat_key IS NOT NULL THEN
+        r := repeat_look(p_repeat_key, NULL, p_window_s, p_now_ms);
+        IF r.order_id IS NULL AND p_verified THEN
+            PERFORM pg_advisory_xact_lock(hashtextextended('repeat:' || encode(p_repeat_key, 'hex'), 0));
+            r := repeat_look(p_repeat_key, NULL, p_window_s, p_now_ms);
+        END IF;
+        miss := r.verdict;
+        IF r.order_id IS NOT NULL AND NOT repeat_room(p_repeat_key, r.order_id, p_repeat_max) THEN
+            verdict := 'repeat_limit';
+            retry_after := CASE WHEN r.verdict = 'wait' THEN p_window_s ELSE least(p_window_s, (r.left_ms + 999) / 1000) END;
+            RETURN;
+        ELSIF r.order_id IS NOT NULL THEN
+            paying := authorization_store(r.order_id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+                                          p_valid_before, p_signature, p_has_code, 'released', p_attempt);
+            PERFORM repeat_keep(paying, r.order_id, p_payer, p_request, p_payment_id);
+            SELECT * INTO o FROM orders x WHERE x.id = r.order_id;
+            SELECT t.* INTO receipt, verdict, answer_network, answer_tx, answer_time, answer_status, answer_headers, answer_body
+              FROM repeat_tell(o) t;
+            order_id := o.id;
+            RETURN;
+        END IF;
+    END IF;
+    IF verdict = 'new' AND NOT left_behind THEN
+        SELECT s.verdict, s.order_id INTO verdict, m.order_id FROM order_match_similar(p_payment_id, p_payer, p_request) s;
+        IF m.order_id IS NOT NULL THEN
+            SELECT * INTO o FROM orders x WHERE x.id = m.order_id FOR NO KEY UPDATE;
+        END IF;
+    END IF;
 
     IF verdict = 'new' AND NOT p_verified THEN
         RETURN;
     ELSIF verdict = 'new' THEN
-        paying := nextval('payonce.authorizations_id_seq');
+        paying := coalesce(a.id, nextval('payonce.authorizations_id_seq'));
+        IF p_payment_id IS NOT NULL THEN     -- an older order's, forgotten, so free again
+            UPDATE orders x SET payment_id = NULL WHERE x.payment_id = p_payment_id;
+        END IF;
         INSERT INTO orders (id, receipt, rail, wire_version, tool, side_effect, cacheable, idempotent, method, target, request,
                             payment_id, quote, payer, network, asset, payee, amount, authorization_id, work, work_by, work_until,
-                            work_began_at)
+                            work_began_at, repeat_key, repeat_no, repeat_window_s)
         VALUES (p_order, p_receipt, p_rail, p_version, p_tool, p_side_effect, p_cacheable, p_idempotent, p_method, p_target,
                 p_request, p_payment_id, p_quote, p_payer, p_network, p_asset, p_payee, p_amount, paying, 'running', p_instance,
-                now() + make_interval(secs => p_lease_s), now());
-        paying := authorization_store(p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
-                                      p_valid_before, p_signature, p_has_code, 'held', p_attempt, paying);
+                now() + make_interval(secs => p_lease_s), now(), p_repeat_key,
+                CASE WHEN p_repeat_key IS NOT NULL THEN nextval('payonce.repeat_numbers') END, p_window_s);
+        IF a.id IS NULL THEN
+            paying := authorization_store(p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+                                          p_valid_before, p_signature, p_has_code, 'held', p_attempt, paying);
+            done := payment_id_keep(p_payment_id, p_order, p_payer, p_request) IS NULL;
+        ELSE
+            PERFORM repeat_leave(a.id, p_order);
+            PERFORM authorization_rearm(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature, p_has_code, p_attempt);
+        END IF;
         done := event_add(p_order, by_whom, 'accepted', NULL, 'work running, money held', facts || jsonb_build_object('tool', p_tool),
                           p_attempt) IS NULL;
         verdict := 'accepted';
@@ -298,7 +373,22 @@ BEGIN
         verdict := CASE o.work WHEN 'running' THEN 'accepted' ELSE 'resent' END; -- our own commit, whose reply was lost
         RETURN;
     END IF;
-    verdict := order_decide(o, a.id, p_payment_id, p_quote, p_valid_before, p_need_s);
+    verdict := order_decide(o, a.id, p_payment_id, p_quote, p_valid_before, p_need_s, p_now_ms);
+    IF verdict IN ('again', 'takeover', 'resend') AND p_repeat_key IS NOT NULL THEN
+        -- meanwhile another order of the same question was paid: no second charge within its window
+        r := repeat_look(p_repeat_key, o.id, p_window_s, p_now_ms);
+        IF r.verdict = 'repeat' THEN
+            IF a.id IS NULL THEN
+                PERFORM authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+                                            p_valid_before, p_signature, p_has_code, 'released', p_attempt);
+            END IF;
+            SELECT * INTO o FROM orders x WHERE x.id = r.order_id;
+            SELECT t.* INTO receipt, verdict, answer_network, answer_tx, answer_time, answer_status, answer_headers, answer_body
+              FROM repeat_tell(o) t;
+            order_id := o.id;
+            RETURN;
+        END IF;
+    END IF;
     IF verdict = 'in_review' AND o.work = 'running' AND o.side_effect NOT IN ('none', 'read') AND NOT o.idempotent
        AND NOT lease_alive(o) THEN
         PERFORM order_work_end(o.id, 'lost', 'the instance that ran it ended', by_whom);
@@ -313,6 +403,7 @@ BEGIN
                                           p_valid_before, p_signature, p_has_code, 'held', p_attempt);
         ELSE
             paying := a.id;
+            UPDATE repeats x SET pays = true WHERE x.authorization_id = a.id AND NOT x.pays;
             PERFORM authorization_rearm(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature, p_has_code, p_attempt);
         END IF;
         PERFORM order_paid_by(o.id, paying);
@@ -377,7 +468,8 @@ END $$;
 -- verdict: ok, or late (another epoch has the lease, or the work ended otherwise; nothing changed). An answer that comes after the
 -- lease was taken for dead, but before anybody ran the work again, is the work's outcome after all.
 CREATE FUNCTION order_finish(p_order bytea, p_epoch integer, p_work text, p_note text, p_status integer, p_headers text,
-    p_body bytea, p_digest bytea, p_by text DEFAULT NULL, OUT verdict text, OUT landed boolean) LANGUAGE plpgsql AS $$
+    p_body bytea, p_digest bytea, p_by text DEFAULT NULL, p_repeatable boolean DEFAULT false, p_size bigint DEFAULT NULL,
+    OUT verdict text, OUT landed boolean) LANGUAGE plpgsql AS $$
 DECLARE o orders; money text; told boolean;
 BEGIN
     SELECT * INTO STRICT o FROM orders WHERE id = p_order FOR NO KEY UPDATE;
@@ -391,8 +483,10 @@ BEGIN
         landed := (SELECT state = 'settled' FROM authorizations WHERE id = o.authorization_id);
         RETURN;
     END IF;
-    INSERT INTO answers (order_id, status, headers, body, digest) VALUES (p_order, p_status, p_headers, p_body, p_digest);
-    UPDATE orders SET work = 'done', work_ended_at = now(), work_note = NULL WHERE id = p_order;
+    INSERT INTO answers (order_id, status, headers, body, digest, slot)
+    VALUES (p_order, p_status, p_headers, p_body, p_digest, ring_slot('answers'));
+    UPDATE orders SET work = 'done', work_ended_at = now(), work_note = NULL, repeatable = p_repeatable, answer_status = p_status,
+           answer_size = coalesce(p_size, octet_length(p_body)), answer_digest = p_digest WHERE id = p_order;
     UPDATE authorizations SET state = 'due', due_at = now() WHERE id = o.authorization_id AND state IN ('held', 'released')
     RETURNING state INTO money;
     IF o.work = 'lost' THEN

@@ -11,7 +11,8 @@ BEGIN
                     'orders_delivered', 'events_note', 'order_by_id', 'order_by_receipt', 'order_by_payment_id', 'orders_by_ids',
                     'answer_by_order', 'money_counts',
                      'order_named', 'metrics_read', 'networks_finality', 'settlement_find', 'settlement_accept', 'settlement_read',
-                     'sellers_load', 'relayer_addresses', 'notices_claim', 'notice_end']),
+                     'sellers_load', 'relayer_addresses', 'notices_claim', 'notice_end',
+                     'network_heads', 'ring_turn', 'receipt_payer', 'result_read', 'repeats_of']),
                 ('payonce_settler', ARRAY['instance_beat', 'instance_end', 'network_pin', 'network_seen', 'relayer_lease',
                     'relayer_leave', 'authorizations_claim', 'authorizations_unclaim', 'relay_store', 'relay_broadcast',
                     'relay_open', 'relay_authorizations', 'proofs_record', 'authorizations_look', 'authorization_end', 'authorization_doubted', 'authorization_puzzles',
@@ -28,4 +29,8 @@ BEGIN
 END $$;
 GRANT USAGE ON SCHEMA payonce TO payonce_gateway, payonce_settler, payonce_auditor, payonce_operator;
 GRANT SELECT ON ALL TABLES IN SCHEMA payonce TO payonce_auditor, payonce_operator;
-REVOKE SELECT ON answers FROM payonce_auditor, payonce_operator;
+DO $$
+BEGIN
+    EXECUTE (SELECT format('REVOKE SELECT ON %s FROM payonce_auditor, payonce_operator', string_agg(c.oid::regclass::text, ', '))
+               FROM pg_class c WHERE c.relnamespace = 'payonce'::regnamespace AND c.relkind IN ('r', 'p') AND c.relname LIKE 'answers%');
+END $$;

@@ -6,20 +6,19 @@ SELECT o.id, o.receipt, o.created_at, o.rail, o.wire_version, o.tool, o.side_eff
        p.tx, p.log_index, p.block, p.block_hash, p.block_time, n.head, n.final,
        (SELECT t.hash FROM relay_calls c JOIN relay_transactions t ON t.id = c.transaction_id
          WHERE c.authorization_id = a.id ORDER BY t.id DESC LIMIT 1) AS last_hash,
-       w.status AS answer_status, w.digest AS answer_digest, octet_length(w.body) AS answer_size,
+       o.answer_status, o.answer_digest, o.answer_size, EXISTS (SELECT 1 FROM answers w WHERE w.order_id = o.id) AS answer_kept,
        CASE WHEN o.work = 'lost' OR EXISTS (SELECT 1 FROM reviews r WHERE r.order_id = o.id AND r.resolved_at IS NULL
                                                AND coalesce(r.authorization_id = a.id, true)) THEN 'in_review'
             WHEN a.state = 'settled' AND o.work = 'failed' THEN 'refund_due'
             WHEN a.state = 'settled' AND o.work IN ('done', 'none') THEN 'paid'
             WHEN o.work IN ('waiting', 'running') THEN 'processing'
-            WHEN o.work = 'failed' OR a.state = 'released' OR (o.work = 'done' AND w.order_id IS NULL) THEN 'not_charged'
+            WHEN o.work = 'failed' OR a.state = 'released' OR (o.work = 'done' AND o.answer_status IS NULL) THEN 'not_charged'
             WHEN a.state IN ('expired', 'void') THEN 'unpaid'
             ELSE 'settling' END AS status
   FROM orders o
   JOIN authorizations a ON a.id = o.authorization_id
   JOIN networks n ON n.id = o.network
-  LEFT JOIN proofs p ON p.authorization_id = a.id
-  LEFT JOIN answers w ON w.order_id = o.id;
+  LEFT JOIN proofs p ON p.authorization_id = a.id;
 
 -- For books: one row an order, with the Transfer that paid it.
 CREATE VIEW order_books AS
@@ -32,17 +31,20 @@ SELECT id, receipt, status, work, work_epoch, money, extract(epoch FROM created_
        valid_before, dead_after, extract(epoch FROM work_ended_at)::bigint AS work_ended,
        extract(epoch FROM delivered_at)::bigint AS delivered, extract(epoch FROM ended_at)::bigint AS money_ended,
        tx, log_index, block, block_hash, block_time, head, final, last_hash, answer_status, answer_digest, answer_size,
+       answer_kept,
        coalesce(work_note, end_note) AS note
   FROM order_status;
 
 CREATE FUNCTION order_by_id(p_order bytea) RETURNS SETOF order_wire LANGUAGE sql STABLE AS $$
     SELECT * FROM order_wire WHERE id = p_order;
 $$;
-CREATE FUNCTION order_by_receipt(p_receipt bytea) RETURNS SETOF order_wire LANGUAGE sql STABLE AS $$
-    SELECT * FROM order_wire WHERE receipt = p_receipt;
+-- A receipt lists the free repeats of its answer.
+CREATE VIEW receipt_wire AS SELECT w.*, repeats_of(w.id) AS free_repeats FROM order_wire w;
+CREATE FUNCTION order_by_receipt(p_receipt bytea) RETURNS SETOF receipt_wire LANGUAGE sql STABLE AS $$
+    SELECT * FROM receipt_wire WHERE receipt = p_receipt;
 $$;
 CREATE FUNCTION order_by_payment_id(p_payment_id text) RETURNS SETOF order_wire LANGUAGE sql STABLE AS $$
-    SELECT * FROM order_wire WHERE payment_id = p_payment_id;
+    SELECT * FROM order_wire WHERE id = order_of_payment_id(p_payment_id);
 $$;
 -- For many parked requests at once: a JSON array of hex ids.
 CREATE FUNCTION orders_by_ids(p_orders text) RETURNS SETOF order_wire LANGUAGE plpgsql STABLE AS $$

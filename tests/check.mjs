@@ -106,11 +106,11 @@ function files(folder, wanted = () => true) {
 }
 
 // meson test; inside a program, each cmocka test counts.
-async function mesonTests(name, args) {
+async function mesonTests(name, args, env = {}) {
     const log = join(builds, `${name}.log`);
     const logs = join(asan, 'meson-logs/testlog.json');
     rmSync(logs, { force: true });
-    const status = await run('meson', ['test', '-C', asan, '--print-errorlogs', ...args], { log, env: sanitizers });
+    const status = await run('meson', ['test', '-C', asan, '--print-errorlogs', ...args], { log, env: { ...sanitizers, ...env }, minutes: 25 });
     if (status !== 0)
         say(readFileSync(log, 'utf8'));
     if (!existsSync(logs) || statSync(logs).size === 0)
@@ -165,7 +165,7 @@ const suites = {
     },
     sql: {
         what: 'migrations, money functions and their constraints, on a cluster of their own',
-        run: () => withSanitizers(() => mesonTests('sql', ['--suite', 'sql'])),
+        run: () => withSanitizers(() => mesonTests('sql', ['--suite', 'sql'], long ? { PAYONCE_SEQUENCES: '100000' } : {})),
     },
     model: {
         what: 'a Spin model of one order: every interleaving, and planted faults',

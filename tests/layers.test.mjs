@@ -14,7 +14,7 @@ const publicHeaders = {
     chain: /^chain\/chain\.h$/,
     sql: /^sql\/sql\.h$/,
     receipts: /^receipts\/receipts\.h$/,
-    settle: /^settle\/(orders|pin|quote|settlements|settler|terms|x402)\.h$/,
+    settle: /^settle\/(canonical|chain_clock|orders|pin|quote|seal|settlements|settler|siwx|terms|x402)\.h$/,
     refunds: /^refunds\/refunds\.h$/,
     api: /(?!)/,
 };

@@ -6,6 +6,10 @@
  *     load pay HOST PORT PATH --payers FIRST:COUNT --connections N --seconds S [--warm S] [--payments N] [--keep-offer]
  *         the payers take turns; ends when the time is over or N payments are answered. --keep-offer pays the first
  *         402's offer again and again (a server without quotes takes that); else each call asks its price.
+ *     load repeat HOST PORT PATH --payers FIRST:COUNT --connections N --seconds S [--warm S]
+ *         the same question each time, a payer a connection: the first is paid for, the others are free repeats
+ *     load recover SECONDS
+ *         how many payers' signatures one core recovers in a second
  *     load idle HOST PORT PATH --connections N
  *         connections that were served once and stay open until standard input ends
  *
@@ -37,7 +41,7 @@ struct options {
     uint64_t first, payers, payments; /* payments 0: no bound */
     unsigned connections;
     int64_t seconds, warm;
-    bool keep_offer, idle;
+    bool keep_offer, idle, repeat;
 };
 
 enum phase { ASKING, PAYING, RESTING };
@@ -63,7 +67,7 @@ struct load {
     unsigned resting;
     char *offer;                     /* with keep_offer: the first PAYMENT-REQUIRED */
     int64_t count_from_ms, end_ms;
-    uint64_t paid, challenges, other[STATUS_MAX], broken;
+    uint64_t paid, free, challenges, other[STATUS_MAX], broken;
     uint32_t *latency;
     size_t latencies;
     bool said_ready;
@@ -121,8 +125,9 @@ static struct authorization sign_offer(const json_t *offer, const struct key *k)
     return a;
 }
 
-/* The value of PAYMENT-SIGNATURE: the offer is given back as it came. */
-static void payment(const char *required, const struct key *k, struct buf *ret)
+/* The value of PAYMENT-SIGNATURE: the offer is given back as it came. Or, without its quote, of X-PAYMENT: a quote that was taken
+ * would find its own order, and that is a replay. */
+static void payment(const char *required, const struct key *k, bool without_quote, struct buf *ret)
 {
     uint8_t *text;
     size_t n;
@@ -140,7 +145,9 @@ static void payment(const char *required, const struct key *k, struct buf *ret)
                   address_checksum(&a.to).s,
                   "value", amount_text(a.value).s, "validAfter", "0", "validBefore", amount_text(a.valid_before).s,
                   "nonce", hash_text(&a.nonce).s);
-    JSON *p = json_pack("{s:i, s:{s:s, s:o}, s:O, s:O}", "x402Version", 2, "payload", "signature", signature,
+    JSON *p = without_quote ? json_pack("{s:i, s:s, s:s, s:{s:s, s:o}}", "x402Version", 1, "scheme", "exact", "network", "base-sepolia",
+                                        "payload", "signature", signature, "authorization", authorization)
+                            : json_pack("{s:i, s:{s:s, s:o}, s:O, s:O}", "x402Version", 2, "payload", "signature", signature,
                         "authorization", authorization, "resource", json_object_get(r, "resource"), "accepted", offer);
     OWNED char *json = json_write(p);
     base64_add(ret, json, strlen(json));
@@ -173,8 +180,11 @@ static void start(struct client *c, const struct options *o, const char *header,
     c->out.n = c->sent = c->in = c->body_left = 0;
     c->head_done = c->closes = false;
     /* a call of its own each time: one wallet's identical read at once would be taken for a repeat, and not be charged */
-    buf_printf(&c->out, "GET %s%ccall=%d-%llu HTTP/1.1\r\nHost: %s\r\n", o->path, strchr(o->path, '?') ? '&' : '?', (int)getpid(),
-               (unsigned long long)c->call, o->host);
+    if (o->repeat)
+        buf_printf(&c->out, "GET %s HTTP/1.1\r\nHost: %s\r\n", o->path, o->host);
+    else
+        buf_printf(&c->out, "GET %s%ccall=%d-%llu HTTP/1.1\r\nHost: %s\r\n", o->path, strchr(o->path, '?') ? '&' : '?', (int)getpid(),
+                   (unsigned long long)c->call, o->host);
     buf_printf(&c->out, "%s%s%s\r\n", header, value, *value ? "\r\n" : "");
 }
 
@@ -190,10 +200,11 @@ static void pay(struct load *l, struct client *c, const char *required)
         rest(l, c);
         return;
     }
-    struct key k = payer(l->o->first + l->payments_sent % l->o->payers);
+    const uint64_t turn = l->o->repeat ? (uint64_t)(c - l->clients) : l->payments_sent;
+    struct key k = payer(l->o->first + turn % l->o->payers);
     BUF value = { 0 };
-    payment(required, &k, &value);
-    start(c, l->o, "PAYMENT-SIGNATURE: ", value.p);
+    payment(required, &k, l->o->repeat, &value);
+    start(c, l->o, l->o->repeat ? "X-PAYMENT: " : "PAYMENT-SIGNATURE: ", value.p);
     c->phase = PAYING;
     c->began_ms = clock_mono_ms();
     l->payments_sent++;
@@ -230,10 +241,12 @@ static char *header(struct client *c, const char *name)
 static void paid_call_ended(struct load *l, struct client *c)
 {
     int64_t now = clock_mono_ms();
+    const char *charged = header(c, "Payonce-Charged");
     if (now < l->count_from_ms || now >= l->end_ms)
         return;
     if (c->status == 200) {
         l->paid++;
+        l->free += charged && strcmp(charged, "false") == 0;
         if (l->latencies < LATENCIES)
             l->latency[l->latencies++] = (uint32_t)(now - c->began_ms);
     } else {
@@ -378,7 +391,7 @@ static void report(struct load *l)
             (void)snprintf(name, sizeof name, "%d", i);
             json_object_set_new(other, name, json_integer((json_int_t)l->other[i]));
         }
-    JSON *o = json_pack("{s:I, s:I, s:I, s:I, s:i, s:i, s:O}", "paid", (json_int_t)l->paid,
+    JSON *o = json_pack("{s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:O}", "paid", (json_int_t)l->paid, "free", (json_int_t)l->free,
                         "challenges", (json_int_t)l->challenges, "sent", (json_int_t)l->payments_sent,
                         "broken", (json_int_t)l->broken, "p50_ms", (int)p50, "p99_ms", (int)p99, "other", other);
     OWNED char *text = json_write(o);
@@ -444,6 +457,23 @@ static void read_options(int argc, char **argv, struct options *o)
     }
 }
 
+static int count_recoveries(int64_t seconds)
+{
+    const struct key k = payer(0);
+    const struct hash32 digest = keccak256("a payment", 9);
+    struct signature s;
+    struct address who;
+    uint64_t n = 0;
+    if (!key_sign(&k, &digest, &s))
+        return 1;
+    const int64_t end_ms = clock_mono_ms() + seconds * 1000;
+    for (; clock_mono_ms() < end_ms; n++)
+        if (!signature_recover(&s, &digest, &who) || !address_eq(&who, &k.address))
+            return 1;
+    printf("%llu\n", (unsigned long long)(n / (uint64_t)seconds));
+    return 0;
+}
+
 static void raise_limit(void)
 {
     struct rlimit r;
@@ -458,8 +488,11 @@ int main(int argc, char **argv)
     struct options o = { .connections = 1, .seconds = 5, .payers = 1 };
     if (argc == 4 && strcmp(argv[1], "payers") == 0)
         return list_payers(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
+    if (argc == 3 && strcmp(argv[1], "recover") == 0)
+        return count_recoveries(strtoll(argv[2], NULL, 10));
+    o.repeat = argc > 1 && strcmp(argv[1], "repeat") == 0;
     o.idle = argc > 1 && strcmp(argv[1], "idle") == 0;
-    if (argc < 5 || (!o.idle && strcmp(argv[1], "pay") != 0)) {
+    if (argc < 5 || (!o.idle && !o.repeat && strcmp(argv[1], "pay") != 0)) {
         (void)fprintf(stderr, "load payers FIRST COUNT | load pay|idle HOST PORT PATH --connections N ...\n");
         return 2;
     }
@@ -469,6 +502,7 @@ int main(int argc, char **argv)
     if (inet_pton(AF_INET, o.host, &o.to.sin_addr) != 1)
         return 2;
     read_options(argc - 4, argv + 4, &o);
+    o.keep_offer = o.keep_offer || o.repeat;
     raise_limit();
     return run(&o);
 }

@@ -76,6 +76,25 @@ export async function paidCalls(stage, { rounds, seconds }) {
     return { payonce, official, ratio: payonce.per_cpu_second / official.per_cpu_second };
 }
 
+// Free repeats a second, 64 at once, one wallet each, and what each must cost at least: a recovery and a durable row.
+export async function freeRepeats(stage, { rounds, seconds }) {
+    await stage.mineAtOnce();
+    const floors = { recoveries: await stage.recoveries(2), inserts: await stage.inserts(seconds) };
+    const runs = await repeated(rounds, async () => {
+        const side = stage.ours();
+        const run = await stage.repeat(side, { connections: 64, seconds, warm: 4 });
+        await sleep(4000);
+        const before = side.cpu();
+        const report = await run.report;
+        const after = side.cpu();
+        await stage.quiet(side);
+        const cpu = { own: after.own - before.own, postgres: after.postgres - before.postgres };
+        return { rate: report.free / seconds, cpu_us: sum(cpu) / report.free * 1e6, ...report };
+    });
+    return { rate: medianOf(runs, 'rate'), cpu_us: medianOf(runs, 'cpu_us'), p50_ms: medianOf(runs, 'p50_ms'), p99_ms: medianOf(runs, 'p99_ms'),
+        ...floors, share: medianOf(runs, 'rate') / floors.recoveries, runs };
+}
+
 // One closed loop over whole blocks. What the chain says was settled in them, of what the callers could have.
 async function settledShare(stage, side, callers, blocks) {
     const warm = 2 * BLOCK_S + 1;

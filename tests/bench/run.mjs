@@ -14,12 +14,13 @@ import { root } from '../lib/paths.mjs';
 process.env.PAYONCE_PROGRAM ??= join(root, 'build/payonce');
 const { Stage } = await import('./stage.mjs');
 const { facilitatorBars, facilitatorRows, rpcCalls, settlements, verifications } = await import('./facilitator.mjs');
-const { challenges, manyConnections, paidCalls, settledPayments, waiting } = await import('./measures.mjs');
+const { challenges, freeRepeats, manyConnections, paidCalls, settledPayments, waiting } = await import('./measures.mjs');
 
 const full = {
     challenges: { rounds: 7, seconds: 2 },
     manyConnections: { rounds: 3, seconds: 2 },
     paidCalls: { rounds: 3, seconds: 8 },
+    freeRepeats: { rounds: 3, seconds: 6 },
     settledPayments: { rounds: 3, blocks: 6, peerAt1024: true },
     verifications: { rounds: 3, seconds: 5 },
     settlements: { rounds: 3, blocks: 5 },
@@ -28,6 +29,7 @@ const quick = {
     challenges: { rounds: 3, seconds: 2 },
     manyConnections: { rounds: 3, seconds: 1 },
     paidCalls: { rounds: 1, seconds: 6 },
+    freeRepeats: { rounds: 1, seconds: 4 },
     settledPayments: { rounds: 1, blocks: 4, peerAt1024: false },
     verifications: { rounds: 1, seconds: 3 },
     settlements: { rounds: 1, blocks: 3 },
@@ -72,6 +74,7 @@ const judge = (m) => [
     atLeast('402/s at 64 connections, of the official', m.challenges.ratio, 10, times),
     atLeast('402/s at 128 to 512, the least, of 120 and 520', m.connections.least, 0.9, percent),
     atLeast('paid calls per CPU second, of the official', m.paid.ratio, 10, times),
+    atLeast('free repeats/s, of one core\'s recoveries', m.repeats.share, 0.2, percent),
     ...[[64, 0.9], [256, 0.9], [1024, 0.7]].map(([callers, bar]) =>
         atLeast(`settled with 2 s blocks at ${callers}`, m.settled.payonce[callers].share, bar, percent)),
     atMost('memory, of the official', m.settled.memory.share, 0.25, percent),
@@ -86,7 +89,7 @@ const judge = (m) => [
 
 const milliseconds = ({ p50_ms, p99_ms }) => `${p50_ms} / ${p99_ms} ms`;
 
-function table({ challenges: c, connections, paid: p, settled: s, facilitator, waiting: w }) {
+function table({ challenges: c, connections, paid: p, repeats: f, settled: s, facilitator, waiting: w }) {
     const rows = [['', 'payonce', 'official', 'ratio']];
     const add = (name, ours, theirs = '', ratio = '') => rows.push([name, ours, theirs, ratio]);
     const both = (name, of, show, ratio) => add(name, show(of.payonce), show(of.official), ratio);
@@ -100,6 +103,11 @@ function table({ challenges: c, connections, paid: p, settled: s, facilitator, w
     both('  CPU for one', p, ({ cpu_ms }) => `${cpu_ms.toFixed(2)} ms`);
     both('  of it PostgreSQL', p, ({ postgres_share }) => percent(postgres_share));
     both('  a second, 64 callers', p, ({ rate }) => rate.toFixed(0));
+    add('free repeats/s, 64 callers', f.rate.toFixed(0), '', `${percent(f.rate / c.payonce.rate)} of 402/s`);
+    add('  CPU for one', `${f.cpu_us.toFixed(0)} us`);
+    add('  latency, median / 99 %', milliseconds(f));
+    add('  floor: recoveries/s, one core', f.recoveries.toFixed(0), '', percent(f.share));
+    add('  floor: durable inserts/s', f.inserts.toFixed(0), '', percent(f.rate / f.inserts));
     for (const [callers, ours] of Object.entries(s.payonce)) {
         const theirs = s.official[callers];
         add(`settled with 2 s blocks, ${callers} callers`, percent(ours.share), theirs ? percent(theirs.share) : '');
@@ -126,6 +134,7 @@ async function measure(stage, plan) {
     m.connections = await step('402 challenges over more connections',
         () => manyConnections(stage, plan.manyConnections));
     m.paid = await step('paid calls', () => paidCalls(stage, plan.paidCalls));
+    m.repeats = await step('free repeats', () => freeRepeats(stage, plan.freeRepeats));
     m.settled = await step('settled payments', () => settledPayments(stage, plan.settledPayments));
     m.facilitator = {
         verifications: await step('/verify', () => verifications(stage, plan.verifications)),

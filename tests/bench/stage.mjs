@@ -1,6 +1,6 @@
 // Both stacks beside each other on one chain, and the gauges that read them.
 import { spawn } from 'node:child_process';
-import { readFileSync, readdirSync } from 'node:fs';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { join } from 'node:path';
 import { toHex } from 'viem';
@@ -9,6 +9,7 @@ import { run, sleep } from '../../dev/process.mjs';
 import { USDC } from '../../dev/usdc.mjs';
 import { root } from '../lib/paths.mjs';
 import { World, freePort } from '../lib/world.mjs';
+import { demoTools } from '../../dev/config.mjs';
 
 const path = '/iso/countries?code=FR';
 // More than any measure has callers, so that no payer pays twice at once. Not one a payment: the node hashes all
@@ -53,6 +54,7 @@ export class Stage {
         this.load = load;
         // Blocks by hand while the parts come up; each measure says how it wants them.
         this.world = new World({
+            tools: demoTools.map((tool) => (tool.cacheable ? { ...tool, repeat_max: 1_000_000, repeat_window_s: 3600 } : tool)),
             blockTime: 0, gasLimit: 1_000_000_000, network: { block_time_ms: 2000 }, extra: { wait_ms: 120_000, sellers },
         });
         process.on('exit', () => this.#children.forEach((child) => child.kill('SIGKILL')));
@@ -204,6 +206,31 @@ export class Stage {
         return this.#launch(['pay', '127.0.0.1', side.port, side.path, '--payers', `0:${PAYERS}`,
             '--connections', connections, '--seconds', seconds, '--warm', warm, '--payments', payments,
             ...side.options]);
+    }
+
+    // The same question again and again: first paid for by each of the payers, then free.
+    repeat(side, { connections, seconds, warm }) {
+        return this.#launch(['repeat', '127.0.0.1', side.port, side.path, '--payers', `0:${connections}`,
+            '--connections', connections, '--seconds', seconds, '--warm', warm]);
+    }
+
+    // The floors of a free repeat: signatures that one core recovers, and rows that 16 connections commit one by one.
+    async recoveries(duration) {
+        return Number((await run(this.load, ['recover', String(duration)])).stdout);
+    }
+
+    async inserts(duration) {
+        const bin = (await run('pg_config', ['--bindir'])).stdout.trim();
+        const script = join(this.world.dir, 'insert.sql');
+        writeFileSync(script, 'INSERT INTO bench_rows (payer) VALUES (sha256(random()::text::bytea));\n');
+        const info = this.world.conninfo.replace(/user=\S+/, 'user=payonce_owner');
+        const psql = (text) => run('psql', ['-X', '-q', '-d', info, '-c', text]);
+        await psql('CREATE TABLE IF NOT EXISTS public.bench_rows (id bigserial PRIMARY KEY, payer bytea)');
+        const { stdout, stderr } = await run(join(bin, 'pgbench'), ['-n', '-M', 'prepared', '-c', '16', '-T', String(duration), '-f', script, info]);
+        const found = stdout.match(/tps = ([0-9.]+)/);
+        if (!found)
+            throw new Error(`pgbench: ${stdout}${stderr}`);
+        return Number(found[1]);
     }
 
     idle(side, connections) {

@@ -72,6 +72,8 @@ struct ask ask(void)
                          .amount = "10000",
                          .valid_in_s = 120,
                          .need_s = 8,
+                         .window_s = 120,
+                         .repeat_max = 1000,
                          .by = BY_GATEWAY };
 }
 
@@ -171,6 +173,14 @@ void find_is(const struct ask *a, const char *verdict, int order, bool fresh)
     same_as(before);
 }
 
+static void add_question(struct db_args *d, const struct ask *a)
+{
+    args_id(d, a->key, 32);
+    arg_int(d, a->window_s);
+    arg_int(d, a->repeat_max);
+    arg_int(d, a->now_ms);
+}
+
 enum db_rc accept_rows(const struct ask *a, struct db_rows **ret)
 {
     DB_ARGS d = { 0 };
@@ -203,6 +213,8 @@ enum db_rc accept_rows(const struct ask *a, struct db_rows **ret)
     arg_int(&d, a->need_s);
     arg_bool(&d, !a->unverified);
     arg_text(&d, a->by);
+    if (a->key)
+        add_question(&d, a);
     return call(gateway, "order_accept", &d, ret);
 }
 

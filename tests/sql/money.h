@@ -19,6 +19,8 @@ struct ask {
     int quote; /* 0: none */
     const char *payment_id, *side_effect, *amount, *by;
     bool cacheable, idempotent, has_code, unverified;
+    int key, window_s, repeat_max; /* of a question that may be a free repeat; key 0: none */
+    int64_t now_ms;                /* the chain's time; 0: ours */
     int valid_in_s, need_s; /* validBefore: from the test's beginning */
 };
 struct ask ask(void); /* attempt, instance, request, payer and nonce 1, a read, 120 s */

@@ -329,6 +329,7 @@ static void test_status(void **state)
     sql_run(pg, "UPDATE orders SET work = 'done'"); /* found done by a person, so there is no answer that could be paid for */
     sql_is(pg, "SELECT status FROM order_status", "not_charged");
     sql_run(pg, "INSERT INTO answers (order_id, status, headers, body, digest) VALUES (b(1, 16), 200, '[]', '', b(1, 32))");
+    sql_run(pg, "UPDATE orders SET answer_status = 200");
     for (size_t w = 0; w < COUNT(works); w++)
         for (size_t m = 0; m < COUNT(moneys); m++) {
             OWNED char *set =

@@ -30,13 +30,16 @@ static void test_roles(void **state)
                                           "debts",          "scans",
                                           "reviews",        "undone_proofs",
                                           "notices",
+                                          "answers_3",      "repeats",
+                                          "payment_ids",    "sign_ins",
+                                          "rings",
                                           "order_status",   "order_books",
                                           "order_wire" };
     for (size_t r = 0; r < COUNT(roles); r++)
         for (size_t t = 0; t < COUNT(tables); t++) {
             OWNED char *read = str_format("SELECT * FROM payonce.%s", tables[t]),
                        *del = str_format("DELETE FROM payonce.%s", tables[t]);
-            may(roles[r], read, r >= 2 && strcmp(tables[t], "answers") != 0);
+            may(roles[r], read, r >= 2 && strncmp(tables[t], "answers", 7) != 0);
             if (strncmp(tables[t], "order_", 6) != 0) /* those are views */
                 may(roles[r], del, false);
         }
