@@ -37,7 +37,14 @@ struct conf_object {
 /* A price and a tool as they are written, before names are looked up. */
 struct price_text { const char *network, *token; struct amount amount; struct address pay_to; };
 struct tool_text { struct tool tool; struct price_text *prices; size_t price_count; };
-struct config_text { struct config config; struct tool_text *tools; size_t tool_count; };
+struct refund_text { const char *network, *token; struct refund_policy policy; };
+struct config_text {
+    struct config config;
+    struct tool_text *tools;
+    size_t tool_count;
+    struct refund_text *refunds;
+    size_t refund_count;
+};
 extern const struct conf_object conf_file;               /* of a struct config_text */
 
 /* Everything made while reading, freed together. */

@@ -225,7 +225,7 @@ void receipt_done(struct receipt *r);
 /* Looks in the receipt's logs for the end of (token, payer, nonce). False: no such event in it. */
 bool receipt_find(const struct receipt *r, const struct address *token, const struct address *payer,
                   const struct hash32 *nonce, struct auth_event *ret) MUST_CHECK;
-/* Each Transfer of the token to `to`, with the nonce of the authorization that it belongs to (NULL: a plain transfer). False: malformed. */
+/* Each Transfer of the token to `to` (NULL: to anybody), with the nonce of the authorization that it belongs to (NULL: a plain transfer). False: malformed. */
 typedef void transfer_fn(void *arg, const struct auth_event *transfer, const struct hash32 *nonce);
 bool receipt_each_transfer(const struct receipt *r, const struct address *token, const struct address *to, transfer_fn *fn, void *arg) MUST_CHECK;
 /* Params of eth_getLogs for the token's AuthorizationUsed and AuthorizationCanceled of (payer, nonce). */
