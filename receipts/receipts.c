@@ -33,6 +33,16 @@ static void set_time(json_t *o, const char *key, const struct db_rows *r, int ro
         json_object_set_new(o, key, json_string(time_iso(row_int(r, row, column)).s));
 }
 
+/* A column that holds JSON of the database's own making. */
+static void set_parsed(json_t *o, const char *key, const struct db_rows *r, int row, const char *column)
+{
+    struct json_why why;
+    const struct slice text = row_text(r, row, column);
+    json_t *j = text.p ? json_read(text.p, text.n, &why) : NULL;
+    if (j)
+        json_object_set_new(o, key, j);
+}
+
 static char *public_id(const char *prefix, const struct db_rows *r, int row, const char *column)
 {
     char hex[33];
@@ -96,6 +106,7 @@ json_t *order_json(const struct db_rows *r, int row, const struct receipt_links 
         set_depth(o, r, row);
     if (row_is(r, row, "status", "processing") || row_is(r, row, "status", "settling"))
         json_object_set_new(o, "retry_after", json_integer(2));
+    set_parsed(o, "refunds", r, row, "refunds");
     json_object_set_new(o, "answer_ready", json_boolean(row_is(r, row, "status", "paid") && !row_null(r, row, "answer_status")));
     json_object_set_new(o, "receipt_id", json_string(receipt));
     set_url(o, "receipt", l, "receipts", receipt);
@@ -154,6 +165,7 @@ json_t *receipt_json(const struct db_rows *r, int row, const struct receipt_link
         json_object_set_new(o, "answer", answer);
     }
     json_object_set_new(o, "payment", payment_json(r, row));
+    set_parsed(o, "refunds", r, row, "refunds");
     set_known_by(o, r, row, l);
     set_url(o, "order", l, "orders", order);
     set_url(o, "self", l, "receipts", receipt);

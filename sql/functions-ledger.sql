@@ -3,7 +3,7 @@
 
 -- ---- the journal's own rules ----
 
-CREATE FUNCTION posting_balances() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION posting_balances() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = payonce, pg_temp AS $$
 BEGIN
     IF EXISTS (SELECT 1 FROM postings p JOIN accounts a ON a.id = p.account_id WHERE p.entry_id = NEW.entry_id
                 GROUP BY a.network, a.asset HAVING sum(p.amount) <> 0) THEN
@@ -76,7 +76,7 @@ $$;
 -- Transfers at or below the final block that the journal does not have yet, or has under another class: the first entry takes the money
 -- into its wallet, a later one only moves it between the accounts that it belongs to.
 CREATE FUNCTION transfers_book(p_network text, p_final bigint, p_limit integer) RETURNS integer LANGUAGE plpgsql AS $$
-DECLARE entries jsonb; n integer;
+DECLARE made jsonb; how_many integer;
 BEGIN
     WITH due AS (
         SELECT t.* FROM transfers t WHERE t.network = p_network AND t.block <= p_final AND t.booked IS DISTINCT FROM t.class
@@ -89,14 +89,14 @@ BEGIN
                'time', d.block_time, 'tx', encode(d.tx, 'hex'), 'log', d.log_index, 'asset', asset_text(d.asset),
                'debt', (SELECT encode(x.id, 'hex') FROM debts x WHERE x.network = d.network AND x.tx = d.tx AND x.log_index = d.log_index),
                'lines', jsonb_build_object(wallet_account('receive', d.receiver), CASE WHEN d.booked IS NULL THEN d.amount ELSE 0 END)
-                   || (SELECT jsonb_object_agg(n, share(d.booked, n, d.amount, a.amount) - share(d.class, n, d.amount, a.amount))
-                         FROM unnest(ARRAY['income:sales', 'liabilities:refunds-owed', 'liabilities:suspense', 'assets:clearing']) n))
+                   || (SELECT jsonb_object_agg(x.name, share(d.booked, x.name, d.amount, a.amount) - share(d.class, x.name, d.amount, a.amount))
+                         FROM unnest(ARRAY['income:sales', 'liabilities:refunds-owed', 'liabilities:suspense', 'assets:clearing']) AS x (name)))
                ORDER BY d.block, d.log_index), count(*)
-      INTO entries, n FROM due d LEFT JOIN authorizations a ON a.id = d.authorization_id;
-    IF n > 0 THEN
-        PERFORM entries_add(p_network, entries);
+      INTO made, how_many FROM due d LEFT JOIN authorizations a ON a.id = d.authorization_id;
+    IF how_many > 0 THEN
+        PERFORM entries_add(p_network, made);
     END IF;
-    RETURN n;
+    RETURN how_many;
 END $$;
 
 -- The account that a movement goes to or comes from, besides our wallet.
@@ -106,7 +106,7 @@ CREATE FUNCTION movement_account(p_class text) RETURNS text LANGUAGE sql IMMUTAB
 $$;
 
 CREATE FUNCTION movements_book(p_network text, p_limit integer) RETURNS integer LANGUAGE plpgsql AS $$
-DECLARE entries jsonb; n integer;
+DECLARE made jsonb; how_many integer;
 BEGIN
     WITH due AS (
         SELECT m.* FROM movements m WHERE m.network = p_network AND m.booked IS DISTINCT FROM m.class
@@ -129,11 +129,11 @@ BEGIN
                                                  || jsonb_build_object(wallet_account(s.in_role, s.receiver), s.amount)
                ELSE jsonb_build_object(wallet_account(s.out_role, s.sender), -s.amount, movement_account(s.class), s.amount) END)
                ORDER BY s.block, s.log_index), count(*)
-      INTO entries, n FROM sides s;
-    IF n > 0 THEN
-        PERFORM entries_add(p_network, entries);
+      INTO made, how_many FROM sides s;
+    IF how_many > 0 THEN
+        PERFORM entries_add(p_network, made);
     END IF;
-    RETURN n;
+    RETURN how_many;
 END $$;
 
 -- A movement that carries the nonce of a debt's refund, with its terms, is that refund: proven, by whoever sent it and whatever this
@@ -290,7 +290,7 @@ END $$;
 
 -- [{"id", "cost", "block", "time"}], each once.
 CREATE FUNCTION gas_record(p_network text, p_costs text, OUT recorded integer) LANGUAGE plpgsql AS $$
-DECLARE entries jsonb;
+DECLARE made jsonb;
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('journal:' || p_network, 0));
     WITH done AS (
@@ -298,9 +298,9 @@ BEGIN
          WHERE t.id = (v->>'id')::bigint AND t.network = p_network AND t.gas_cost IS NULL RETURNING t.*, v->>'time' AS time)
     SELECT jsonb_agg(jsonb_build_object('kind', 'gas', 'what', 'gas', 'block', d.block, 'time', d.time, 'tx', encode(d.hash, 'hex'),
                'asset', 'native', 'lines', jsonb_build_object(wallet_account('relayer', d.relayer), -d.gas_cost, 'expenses:gas', d.gas_cost))
-               ORDER BY d.id), count(*) INTO entries, recorded FROM done d;
+               ORDER BY d.id), count(*) INTO made, recorded FROM done d;
     IF recorded > 0 THEN
-        PERFORM entries_add(p_network, entries);
+        PERFORM entries_add(p_network, made);
     END IF;
 END $$;
 

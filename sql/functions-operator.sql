@@ -250,5 +250,11 @@ BEGIN
                          AND t.state IN ('signed', 'broadcast') AND t.capped_at IS NOT NULL)::text FROM networks n
     UNION ALL SELECT 'gas', n.id, n.gas_balance::text FROM networks n WHERE n.gas_balance IS NOT NULL
     UNION ALL SELECT 'seen', n.id, age_s(n.seen_at)::text FROM networks n
+    UNION ALL SELECT 'debts', d.state, count(*)::text FROM debts d WHERE d.state IN ('owed', 'approved', 'paying', 'held') GROUP BY d.state
+    UNION ALL SELECT 'debt_oldest', '', coalesce(age_s(min(d.created_at)), 0)::text FROM debts d
+               WHERE d.state IN ('owed', 'approved', 'paying', 'held')
+    UNION ALL SELECT 'refund_wallet', asset_text(f.asset), f.balance::text FROM refund_funds f
+    UNION ALL SELECT 'refund_lacks', asset_text(f.asset), f.lacks::text FROM refund_funds f
+    UNION ALL SELECT 'books', '', count(*)::text FROM wallet_checks c WHERE c.on_chain <> c.in_books
     UNION ALL SELECT * FROM metrics_events(p_after, p_buckets::numeric[]);
 END $$;
