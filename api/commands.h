@@ -11,6 +11,7 @@ int database_main(const struct config *c, int argc, char **argv) MUST_CHECK;
 int doctor_main(const struct config *c, int argc, char **argv) MUST_CHECK;
 int explain_main(const struct config *c, int argc, char **argv) MUST_CHECK;
 int review_main(const struct config *c, int argc, char **argv) MUST_CHECK;
+int receipt_main(int argc, char **argv) MUST_CHECK;
 int refunds_main(const struct config *c, int argc, char **argv) MUST_CHECK;
 int ledger_main(const struct config *c, int argc, char **argv) MUST_CHECK;
 int export_main(const struct config *c, int argc, char **argv) MUST_CHECK;

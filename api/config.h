@@ -37,6 +37,8 @@ struct config {
     const char *state_dir;           /* absolute; NULL: none, and then there is a database */
     const char *database;            /* libpq conninfo without a user; NULL: the embedded cluster */
     unsigned database_connections;   /* a gateway's pool: 12 */
+    const char **receipt_signers;    /* earlier keys of receipts, by address: still published, as retired */
+    size_t receipt_signer_count;
     const char *seller;              /* shown in receipts; may be empty */
     struct net *nets;
     size_t net_count;

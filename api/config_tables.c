@@ -159,6 +159,8 @@ static const struct conf_key file_keys[] = {
     { "database", CONF_TEXT, false, AT(struct config_text, config.database), .min = 1, .max = MAX_TEXT },
     { "database_connections", CONF_INT, false, AT(struct config_text, config.database_connections), .min = 1,
       .max = 200 },
+    { "receipt_signers", CONF_TEXTS, false,
+      LIST(struct config_text, config.receipt_signers, config.receipt_signer_count), .min = 0, .max = 100 },
     { "seller", CONF_TEXT, false, AT(struct config_text, config.seller), .min = 0, .max = 200 },
     { "wait_ms", CONF_INT, false, AT(struct config_text, config.wait_ms), .min = 0, .max = MAX_TIME_MS },
     { "quote_ttl_s", CONF_INT, false, AT(struct config_text, config.quote_ttl_s), .min = 10, .max = 86400 },

@@ -39,6 +39,8 @@ struct gateway {
     struct challenge **challenges;   /* likewise; NULL for a free route */
     struct outcomes *outcomes;
     struct metrics *metrics;
+    struct key receipt_key;          /* signs receipts; moves no money */
+    bool has_receipt_key;
     char *admin_token;               /* NULL: none is asked for */
     struct timer beat;
     uint64_t counts[COUNT_KINDS];
@@ -52,6 +54,10 @@ struct step gate_begin(struct request *rq) MUST_CHECK;
 size_t gate_body_limit(const struct request *rq);
 struct step lookup_begin(struct request *rq, struct slice path) MUST_CHECK;
 bool lookup_is_ours(struct slice path);
+/* What anybody may ask besides orders: GET /authorizations/{network}/{payer}/{nonce}, and the keys that receipts are signed with. */
+struct step authorization_begin(struct request *rq, struct slice path) MUST_CHECK;
+struct step keys_begin(struct request *rq) MUST_CHECK;
+const struct net *gateway_net(const struct gateway *g, struct slice id); /* NULL: not configured */
 struct step guide_begin(struct request *rq) MUST_CHECK;
 struct step admin_begin(struct request *rq) MUST_CHECK;
 /* The operator's token, which an admin address that others can reach must have: PAYONCE_ADMIN_TOKEN_FILE. */

@@ -24,6 +24,7 @@ static const char help[] =
     "  reconcile  compare books and chain at a block\n"
     "  database   start | stop | status of the embedded database\n"
     "  pay        buy one call (payonce pay --help)\n"
+    "  receipt    verify a receipt: its signature, and with --rpc the chain itself\n"
     "  version    print the version\n"
     "  help       print this\n"
     "\n"
@@ -68,6 +69,12 @@ static int run_pay(const struct config *c, int argc, char **argv)
     return pay_main(argc, argv);
 }
 
+static int run_receipt(const struct config *c, int argc, char **argv)
+{
+    (void)c; /* nor does a buyer */
+    return receipt_main(argc, argv);
+}
+
 static int run_version(const struct config *c, int argc, char **argv)
 {
     (void)c;
@@ -93,7 +100,7 @@ static const struct command {
     { "explain", explain_main, true }, { "review", review_main, true },   { "refunds", refunds_main, true },
     { "ledger", ledger_main, true },   { "export", export_main, true },   { "reconcile", reconcile_main, true },
     { "auditor", auditor_main, true },
-    { "pay", run_pay, false },         { "version", run_version, false }, { "--version", run_version, false },
+    { "pay", run_pay, false },         { "receipt", run_receipt, false }, { "version", run_version, false }, { "--version", run_version, false },
     { "help", run_help, false },       { "--help", run_help, false },     { "-h", run_help, false },
 };
 

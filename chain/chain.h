@@ -73,6 +73,10 @@ struct authorization {
 struct hash32 authorization_digest(const struct authorization *a, const struct token *t);
 /* False: k is not a->from's. */
 bool authorization_sign(struct authorization *a, const struct token *t, const struct key *k) MUST_CHECK;
+/* EIP-712 for messages that no contract reads: domain {name, version "1", chainId 1}; words are the struct's members, encoded. */
+struct hash32 typed_digest(const char *domain_name, const char *type, const struct hash32 *words, size_t n);
+struct hash32 typed_text(struct slice s);                /* a string member */
+struct hash32 typed_u64(uint64_t v);
 /* ABI calldata of transferWithAuthorization: the (v,r,s) overload for 65 bytes, else the bytes overload. */
 void authorization_call(struct buf *b, const struct authorization *a);
 

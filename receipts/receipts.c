@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "receipts/words.h"
 
 /* Setting a member that the row does not have leaves it out: absent says "not yet", null says nothing. */
 static void set_text(json_t *o, const char *key, struct slice s)
@@ -145,6 +146,31 @@ static json_t *payment_json(const struct db_rows *r, int row)
     return o;
 }
 
+/* What people read, when it was written, and who says so: last, since the signature is over all of it. */
+static void seal(json_t *o, const struct receipt_links *l)
+{
+    const json_t *payment = json_object_get(o, "payment");
+    const char *tx = json_str(payment, "transaction"), *state = json_str(payment, "state");
+    const int64_t now = clock_wall_s();
+    OWNED char *headline = words_headline(o, l);
+    json_object_set_new(o, "headline", json_string(headline));
+    json_object_set_new(o, "issued_at", json_string(time_iso(now).s));
+    if (l->seller && *l->seller)
+        json_object_set_new(o, "seller", json_string(l->seller));
+    json_t *display = json_object();
+    if (l->symbol) {
+        json_object_set_new(display, "symbol", json_string(l->symbol));
+        json_object_set_new(display, "decimals", json_integer((json_int_t)l->decimals));
+    }
+    if (l->explorer && *l->explorer)
+        json_object_set_new(display, "explorer", json_string(l->explorer));
+    json_object_set_new(o, "display", display);
+    if (l->signer && state && strcmp(state, "settled") == 0)
+        json_object_set_new(o, "x402_receipt", x402_receipt(l->signer, json_str(payment, "network"), json_str(o, "self"),
+                            json_str(payment, "payer"), now, tx ? tx : ""));
+    record_sign(o, l->signer);
+}
+
 json_t *receipt_json(const struct db_rows *r, int row, const struct receipt_links *l)
 {
     json_t *o = json_object(), *answer = NULL;
@@ -166,8 +192,11 @@ json_t *receipt_json(const struct db_rows *r, int row, const struct receipt_link
     }
     json_object_set_new(o, "payment", payment_json(r, row));
     set_parsed(o, "refunds", r, row, "refunds");
+    set_parsed(o, "timeline", r, row, "timeline");
+    set_int(o, "free_repeats", r, row, "repeats");
     set_known_by(o, r, row, l);
     set_url(o, "order", l, "orders", order);
     set_url(o, "self", l, "receipts", receipt);
+    seal(o, l);
     return o;
 }

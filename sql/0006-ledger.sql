@@ -76,6 +76,7 @@ CREATE TABLE refund_funds (
 ALTER TABLE transfers DROP CONSTRAINT transfers_class_check, ALTER COLUMN class TYPE transfer_class,
     ADD COLUMN booked transfer_class;
 COMMENT ON COLUMN transfers.booked IS 'the class that the journal has it under; null: not in the journal yet';
+CREATE INDEX transfers_strange ON transfers (sender, nonce) WHERE authorization_id IS NULL AND nonce IS NOT NULL;
 CREATE INDEX transfers_unbooked ON transfers (network, block) WHERE booked IS DISTINCT FROM class;
 
 -- What left one of our wallets, and what came into the refund wallet: with `transfers` every movement of ours, up to the final block.

@@ -121,11 +121,23 @@ END $$;
 
 -- ---- one authorization: did you take my money? ----
 
-CREATE FUNCTION authorization_read(p_network text, p_payer bytea, p_nonce bytea)
-RETURNS TABLE (asset bytea, state text, dead_after bigint, ended boolean, receipt bytea, tx bytea, block bigint, why text)
-LANGUAGE plpgsql STABLE AS $$
+-- Always one row. state null: never presented here, and no money came in under it up to block `scanned`.
+CREATE FUNCTION authorization_read(p_network text, p_assets text, p_payer bytea, p_nonce bytea)
+RETURNS TABLE (state text, dead_after bigint, ended boolean, receipt bytea, tx bytea, block bigint, why text, head bigint, final bigint,
+    final_time bigint, scanned bigint) LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN QUERY SELECT a.asset::bytea, a.state::text, a.dead_after, a.ended_at IS NOT NULL, o.receipt::bytea, p.tx::bytea, p.block, a.end_note
-      FROM authorizations a JOIN orders o ON o.id = a.order_id LEFT JOIN proofs p ON p.authorization_id = a.id
-     WHERE a.network = p_network AND a.payer = p_payer AND a.nonce = p_nonce;
+    RETURN QUERY
+    SELECT coalesce(x.state, CASE WHEN t.tx IS NOT NULL THEN 'settled' END), x.dead_after, x.ended, x.receipt, coalesce(x.tx, t.tx),
+           coalesce(x.block, t.block), x.why, n.head, n.final, n.final_time,
+           (SELECT min(s.block) FROM scans s WHERE s.network = p_network)
+      FROM networks n
+      LEFT JOIN LATERAL (
+           SELECT a.state::text, a.dead_after, a.ended_at IS NOT NULL AS ended, o.receipt::bytea, p.tx::bytea, p.block, a.end_note AS why
+             FROM authorizations a JOIN orders o ON o.id = a.order_id LEFT JOIN proofs p ON p.authorization_id = a.id
+            WHERE a.network = p_network AND a.asset = ANY (hex_ids(p_assets)) AND a.payer = p_payer AND a.nonce = p_nonce
+            ORDER BY a.state = 'settled' DESC, a.id LIMIT 1) x ON true
+      LEFT JOIN LATERAL (
+           SELECT v.tx::bytea, v.block FROM transfers v WHERE v.network = p_network AND v.sender = p_payer AND v.nonce = p_nonce
+              AND v.authorization_id IS NULL AND v.nonce IS NOT NULL LIMIT 1) t ON true
+     WHERE n.id = p_network;
 END $$;

@@ -138,16 +138,16 @@ async function refusedByToken(world, data) {
 }
 
 // The payonce schema as it is, and back again, by PostgreSQL's own tools.
+const asOwner = (world) => world.conninfo.replace(/user=\S+/, 'user=payonce_owner');
 async function backup(world) {
     const path = join(world.dir, `backup-${Date.now()}.dump`);
-    const { code, stderr } = await run('pg_dump', ['-Fc', '-n', 'payonce', '-f', path, '-d', world.conninfo]);
+    const { code, stderr } = await run('pg_dump', ['-Fc', '-n', 'payonce', '-f', path, '-d', asOwner(world)]);
     assert.equal(code, 0, stderr);
     return path;
 }
 async function restore(world, path) {
     await world.stop('gateway');
-    await world.psql('DROP SCHEMA payonce CASCADE');
-    const { code, stderr } = await run('pg_restore', ['-d', world.conninfo, path]);
+    const { code, stderr } = await run('pg_restore', ['--clean', '--if-exists', '-d', asOwner(world), path]);
     assert.equal(code, 0, stderr);
     await world.startRole('gateway');
 }
