@@ -62,21 +62,22 @@ async function once(world, payer) {
 }
 
 function killed() {
-    scenario('killed at each step of a payout (I03, I07, I16, I24): paid once', {}, async (world) => {
-        for (const step of steps) {
-            await world.stop('settler');
-            await world.startRole('settler', { env: { PAYONCE_FAILPOINT: 'refund-after-due:1=600000' } });
-            const { payer } = await late(world);
-            await world.waitFor(async () => (await debtsTo(world, payer)).length === 1, 'it is owed');
-            await world.kill9('settler');
-            await world.startRole('settler', { env: { PAYONCE_FAILPOINT: step } });
-            assert.equal(await world.ended('settler', 60_000), 'SIGKILL', step);
-            await world.startRole('settler');
-            await once(world, payer);
-        }
-        await booksAgree(world);
-        assert.equal(await liability(world), 0n);
-    });
+    for (const part of [steps.slice(0, 5), steps.slice(5)])
+        scenario(`killed at ${part.join(', ')} (I03, I07, I16, I24): paid once`, {}, async (world) => {
+            for (const step of part) {
+                await world.stop('settler');
+                await world.startRole('settler', { env: { PAYONCE_FAILPOINT: 'refund-after-due:1=600000' } });
+                const { payer } = await late(world);
+                await world.waitFor(async () => (await debtsTo(world, payer)).length === 1, 'it is owed');
+                await world.kill9('settler');
+                await world.startRole('settler', { env: { PAYONCE_FAILPOINT: step } });
+                assert.equal(await world.ended('settler', 60_000), 'SIGKILL', step);
+                await world.startRole('settler');
+                await once(world, payer);
+            }
+            await booksAgree(world);
+            assert.equal(await liability(world), 0n);
+        });
 
     scenario('two settlers, and a person who asks for it ten times (I01, I04, I05, I27): paid once', {}, async (world) => {
         await world.startRole('settler2');
@@ -119,7 +120,12 @@ function killed() {
                 : [{ data: null }]);
             if (data)
                 await refusedByToken(world, data);
-            await booksAgree(world);
+            const audit = await world.payonce(['auditor', '--once']);
+            assert.equal(audit.code, 0, audit.stdout);
+            assert.equal(await liability(world), 0n);
+            // what the forgotten transaction cost is the one difference that is left, and its owner is named
+            const { differences } = JSON.parse((await world.payonce(['reconcile', '--json'])).stdout);
+            assert.deepEqual(differences.map(({ asset, owner }) => [asset, owner]), [['native', 'operator']]);
         });
 
     scenario('a person submits the very same refund by hand: the token refuses it', {}, async (world) => {
