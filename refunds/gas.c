@@ -2,7 +2,7 @@
 #include "base/log.h"
 #include "refunds/internal.h"
 
-enum { AT_ONCE = 50, EVERY_MS = 5000 };
+enum { AT_ONCE = 50, EVERY_MS = 5000, BALANCE_MS = 30000 };
 
 /* gas used at its price, and what a layer below charged for it. */
 static bool cost_of(const json_t *receipt, struct amount *ret)
@@ -88,8 +88,10 @@ void gas_turn(struct refunds *r, const struct settler_turn *t)
     if (now < r->gas_at_ms)
         return;
     r->gas_at_ms = now + EVERY_MS;
-    if (book_costs(r, t))
-        book_balance(r, t);
-    else
+    if (!book_costs(r, t)) {
         r->gas_at_ms = now + EVERY_MS / 10;
+    } else if (now >= r->balance_at_ms) {
+        r->balance_at_ms = now + BALANCE_MS;
+        book_balance(r, t);
+    }
 }

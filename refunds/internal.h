@@ -19,7 +19,7 @@ struct refunds {
     bool pinned, refused;
     uint64_t *span;                  /* blocks of one range, a wallet */
     int64_t *pay_at_ms;              /* a policy */
-    int64_t scan_at_ms, gas_at_ms, check_at_ms, report_at_ms;
+    int64_t scan_at_ms, gas_at_ms, balance_at_ms, check_at_ms, report_at_ms;
     bool low;                        /* said once */
     struct checker *checker;
 };

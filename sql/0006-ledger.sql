@@ -156,6 +156,7 @@ CREATE UNIQUE INDEX entries_source ON entries (network, tx, log_index, kind) WHE
 CREATE UNIQUE INDEX entries_payout ON entries (debt_id) WHERE kind = 'movement' AND what = 'payout';
 CREATE INDEX entries_tx ON entries (network, tx, log_index);
 CREATE INDEX entries_time ON entries (block_time, id);
+CREATE INDEX entries_block ON entries (network, block);
 CREATE TABLE postings (
     entry_id        bigint NOT NULL REFERENCES entries,
     account_id      integer NOT NULL REFERENCES accounts,

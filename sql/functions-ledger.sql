@@ -35,7 +35,7 @@ RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- Many entries in one statement each: [{"kind", "what", "block", "time", "tx"?, "log"?, "debt"?, "asset", "lines": {account: amount}}].
--- A line of zero is left out; an entry of none is not made. Returns how many were.
+-- A line of zero is left out; an entry of none is not made. Returns how many postings were.
 CREATE FUNCTION entries_add(p_network text, p_entries jsonb) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE made integer;
 BEGIN
@@ -45,21 +45,23 @@ BEGIN
        AND NOT EXISTS (SELECT 1 FROM accounts a WHERE a.network = p_network AND a.asset = v->>'asset' AND a.name = l.key)
     ON CONFLICT DO NOTHING;
     WITH given AS (
-        SELECT nextval('payonce.entries_id_seq') AS id, v FROM jsonb_array_elements(p_entries) v
-         WHERE EXISTS (SELECT 1 FROM jsonb_each_text(v->'lines') l WHERE l.value::numeric <> 0)),
-    lines AS (
-        SELECT g.id, a.id AS account, a.name, l.value::numeric AS amount FROM given g, jsonb_each_text(g.v->'lines') l, accounts a
-         WHERE a.network = p_network AND a.asset = g.v->>'asset' AND a.name = l.key AND l.value::numeric <> 0),
-    texts AS (SELECT x.id, string_agg(x.name || ' ' || x.amount, E'\n' ORDER BY x.name) AS text FROM lines x GROUP BY x.id),
+        SELECT nextval('payonce.entries_id_seq') AS id, v, l.ids, l.amounts, l.text
+          FROM jsonb_array_elements(p_entries) v, LATERAL (
+               SELECT array_agg(x.account ORDER BY x.name) AS ids, array_agg(x.amount ORDER BY x.name) AS amounts,
+                      string_agg(x.name || ' ' || x.amount, E'\n' ORDER BY x.name) AS text
+                 FROM (SELECT k.key AS name, k.value::numeric AS amount, (SELECT a.id FROM accounts a WHERE a.network = p_network
+                                 AND a.asset = v->>'asset' AND a.name = k.key) AS account
+                         FROM jsonb_each_text(v->'lines') k WHERE k.value::numeric <> 0) x) l
+         WHERE l.ids IS NOT NULL),
     entered AS (
         INSERT INTO entries (id, network, kind, what, block, block_time, tx, log_index, debt_id, digest)
         OVERRIDING SYSTEM VALUE
         SELECT g.id, p_network, v->>'kind', v->>'what', (v->>'block')::bigint, (v->>'time')::bigint, decode(v->>'tx', 'hex'),
                (v->>'log')::bigint, decode(v->>'debt', 'hex'),
                entry_digest(p_network, v->>'kind', v->>'what', (v->>'block')::bigint, decode(v->>'tx', 'hex'), (v->>'log')::bigint,
-                            decode(v->>'debt', 'hex'), t.text)
-          FROM given g JOIN texts t ON t.id = g.id ORDER BY g.id RETURNING id)
-    INSERT INTO postings (entry_id, account_id, amount) SELECT x.id, x.account, x.amount FROM lines x JOIN entered e ON e.id = x.id;
+                            decode(v->>'debt', 'hex'), g.text)
+          FROM given g ORDER BY g.id)
+    INSERT INTO postings (entry_id, account_id, amount) SELECT g.id, x.account, x.amount FROM given g, unnest(g.ids, g.amounts) AS x (account, amount);
     GET DIAGNOSTICS made = ROW_COUNT;
     RETURN made;
 END $$;
@@ -254,7 +256,7 @@ END $$;
 -- that far yet.
 CREATE FUNCTION wallet_checked(p_network text, p_wallet bytea, p_asset bytea, p_block bigint, p_balance numeric, OUT agrees boolean,
     OUT in_books text, OUT back_to bigint) LANGUAGE plpgsql AS $$
-DECLARE m movement_scans; known numeric; last_good bigint; role_is text := (SELECT role FROM wallets WHERE network = p_network AND address = p_wallet);
+DECLARE m movement_scans; before wallet_checks; known numeric; last_good bigint; role_is text := (SELECT role FROM wallets WHERE network = p_network AND address = p_wallet);
 BEGIN
     SELECT * INTO m FROM movement_scans s WHERE s.network = p_network AND s.wallet = p_wallet FOR UPDATE;
     IF m.block IS NULL OR m.block < p_block OR m.start > p_block
@@ -263,12 +265,20 @@ BEGIN
        OR EXISTS (SELECT 1 FROM movements t WHERE t.network = p_network AND t.block <= p_block AND t.booked IS DISTINCT FROM t.class) THEN
         RETURN;
     END IF;
-    SELECT coalesce(sum(p.amount), 0) INTO known FROM accounts a JOIN postings p ON p.account_id = a.id JOIN entries e ON e.id = p.entry_id
-     WHERE a.network = p_network AND a.asset = asset_text(p_asset) AND a.name = wallet_account(role_is, p_wallet) AND e.block <= p_block;
+    SELECT * INTO before FROM wallet_checks c WHERE c.network = p_network AND c.wallet = p_wallet AND c.asset = p_asset;
+    IF before.on_chain = before.in_books AND before.good <= p_block THEN  -- what was right up to there is not summed again
+        known := before.in_books;
+    ELSE
+        known := 0;
+        before.good := -1;
+    END IF;
+    SELECT known + coalesce(sum(p.amount), 0) INTO known FROM accounts a, entries e, postings p
+     WHERE a.network = p_network AND a.asset = asset_text(p_asset) AND a.name = wallet_account(role_is, p_wallet)
+       AND e.network = p_network AND e.block > before.good AND e.block <= p_block AND p.entry_id = e.id AND p.account_id = a.id;
     agrees := known = p_balance;
     in_books := known::text;
-    SELECT c.good INTO last_good FROM wallet_checks c WHERE c.network = p_network AND c.wallet = p_wallet AND c.asset = p_asset;
-    last_good := CASE WHEN agrees THEN p_block ELSE coalesce(last_good, m.start) END;
+    last_good := CASE WHEN agrees THEN p_block ELSE coalesce((SELECT c.good FROM wallet_checks c WHERE c.network = p_network
+                                                               AND c.wallet = p_wallet AND c.asset = p_asset), m.start) END;
     INSERT INTO wallet_checks (network, wallet, asset, block, on_chain, in_books, good)
     VALUES (p_network, p_wallet, p_asset, p_block, p_balance, known, last_good) ON CONFLICT (network, wallet, asset) DO UPDATE SET block = p_block, on_chain = p_balance, in_books = known, good = last_good, checked_at = now();
     IF NOT agrees AND EXISTS (SELECT 1 FROM wallet_checks c WHERE c.network = p_network AND c.wallet = p_wallet AND c.asset = p_asset
