@@ -60,6 +60,8 @@ struct step keys_begin(struct request *rq) MUST_CHECK;
 const struct net *gateway_net(const struct gateway *g, struct slice id); /* NULL: not configured */
 struct step guide_begin(struct request *rq) MUST_CHECK;
 struct step admin_begin(struct request *rq) MUST_CHECK;
+/* GET /reconciliation: the newest report of each network, as JSON, ?format=csv, or a page for a browser. */
+struct step reconciliation_begin(struct request *rq) MUST_CHECK;
 /* The operator's token, which an admin address that others can reach must have: PAYONCE_ADMIN_TOKEN_FILE. */
 bool admin_token_load(struct gateway *g, char *why, size_t why_size) MUST_CHECK;
 
