@@ -87,9 +87,12 @@ static int for_ever(const struct config *c)
         return EXIT_FAILED;
     loop_on_stop_signal(s.loop, stop, &stopped);
     log_info("auditor.ready", "networks=%zu", c->net_count);
-    for (int64_t next = clock_mono_ms() + FIRST_MS; !stopped;) {
-        loop_turn(s.loop, next - clock_mono_ms() > 0 ? next - clock_mono_ms() : 0);
-        if (stopped || clock_mono_ms() < next)
+    const bool *end = &stopped;                  /* the signal's callback sets it */
+    int64_t next = clock_mono_ms() + FIRST_MS;
+    while (!*end) {
+        const int64_t left = next - clock_mono_ms();
+        loop_turn(s.loop, left > 0 ? left : 0);
+        if (*end || clock_mono_ms() < next)
             continue;
         bool all = true;
         for (size_t i = 0; i < c->net_count; i++) {
