@@ -7,9 +7,9 @@ import { booksAgree, debts, liability, paidBack, policy, refunding } from '../li
 import { inTurn } from './lib/buyers.mjs';
 import { drill, layWires, long } from './lib/drill.mjs';
 
-const SALES = long ? 1_000 : 60;
-const DEBTS = long ? 100 : 12;
-const BATCH = long ? 5 : 3;
+const SALES = long ? 1_000 : 30;
+const DEBTS = long ? 100 : 6;
+const BATCH = long ? 5 : 2;
 
 // Sent by a stranger after the call had failed; a second one for one payment id; more than the price.
 const causes = {
