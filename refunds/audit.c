@@ -16,6 +16,7 @@ struct audit {
     const struct net *n;
     struct audit_wallet wallet[64];
     size_t wallets;
+    uint64_t start;                  /* what came in up to here is in the opening balances */
     uint64_t until;                  /* the block that everything is compared at */
     struct seen_list seen;
     json_t *differences;
@@ -79,6 +80,7 @@ static bool read_chain(struct audit *a)
         w->refund = row_is(rows, i, "role", "refund");
         w->start = (uint64_t)row_int(rows, i, "start");
         w->block = (uint64_t)row_int(rows, i, "block");
+        a->start = w->start > a->start ? w->start : a->start;
         a->until = i == 0 || w->block < a->until ? w->block : a->until;
     }
     for (size_t i = 0; i < a->wallets; i++)
@@ -170,6 +172,8 @@ static void judge_entry(struct audit *a, const struct db_rows *rows, int i)
         add_to(a->totals, key, json_string_value(amount));
     }
     if (!row_copy(rows, i, "tx", tx.b, 32) || row_null(rows, i, "log_index"))
+        return;
+    if ((uint64_t)row_int(rows, i, "block") <= a->start && json_object_get(lines, "equity:opening"))
         return;
     const bool in = row_is(rows, i, "kind", "receipt"), out = row_is(rows, i, "kind", "movement");
     const uint64_t log_index = (uint64_t)row_int(rows, i, "log_index");
@@ -345,7 +349,8 @@ static bool judge_sums(struct audit *a)
                               audit_find(&a->seen, &refund, (uint64_t)row_int(a->debts, i, "refund_log"));
             const bool open = !paid && !row_is(a->debts, i, "state", "earned") && !row_is(a->debts, i, "state", "cancelled");
             (void)row_copy(a->debts, i, "tx", tx.b, 32);
-            if (open && memcmp(token.p, a->n->tokens[k].address.b, 20) == 0 && audit_find(&a->seen, &tx, (uint64_t)row_int(a->debts, i, "log_index")))
+            const bool booked = !row_null(a->debts, i, "source_block") && (uint64_t)row_int(a->debts, i, "source_block") <= a->start;
+            if (open && memcmp(token.p, a->n->tokens[k].address.b, 20) == 0 && (booked || audit_find(&a->seen, &tx, (uint64_t)row_int(a->debts, i, "log_index"))))
                 (void)!sum_take(&debts, row_text(a->debts, i, "amount"));
         }
         const char *books = json_str(a->totals, key) ? json_str(a->totals, key) : "0";

@@ -104,11 +104,12 @@ BEGIN
 END $$;
 
 CREATE FUNCTION audit_debts(p_network text) RETURNS TABLE (id bytea, state text, cause text, asset bytea, payer bytea, amount text, tx bytea,
-    log_index bigint, part integer, refund_nonce bytea, refund_tx bytea, refund_log bigint, source_nonce bytea) LANGUAGE plpgsql STABLE AS $$
+    log_index bigint, part integer, refund_nonce bytea, refund_tx bytea, refund_log bigint, source_nonce bytea, source_block bigint) LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN QUERY SELECT d.id::bytea, d.state::text, d.cause::text, d.asset::bytea, d.payer::bytea, d.amount::text, d.tx::bytea, d.log_index,
-           d.part::integer, d.refund_nonce::bytea, d.refund_tx::bytea, d.refund_log, a.nonce::bytea
-      FROM debts d LEFT JOIN authorizations a ON a.id = d.authorization_id WHERE d.network = p_network;
+           d.part::integer, d.refund_nonce::bytea, d.refund_tx::bytea, d.refund_log, a.nonce::bytea, t.block
+      FROM debts d LEFT JOIN authorizations a ON a.id = d.authorization_id
+      LEFT JOIN transfers t ON t.network = d.network AND t.tx = d.tx AND t.log_index = d.log_index AND t.booked IS NOT NULL WHERE d.network = p_network;
 END $$;
 
 -- What an incoming transfer should be, from the orders themselves and not from the class that it was given: the price of an order that

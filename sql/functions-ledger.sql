@@ -76,13 +76,16 @@ CREATE FUNCTION share(p_class text, p_account text, p_amount numeric, p_price nu
 $$;
 
 -- Transfers at or below the final block that the journal does not have yet, or has under another class: the first entry takes the money
--- into its wallet, a later one only moves it between the accounts that it belongs to.
+-- into its wallet, a later one only moves it between the accounts that it belongs to. What came in before the wallet's books began is in
+-- their opening balance already, and is taken out of that; until they begin nothing is booked.
 CREATE FUNCTION transfers_book(p_network text, p_final bigint, p_limit integer) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE made jsonb; how_many integer;
 BEGIN
     WITH due AS (
-        SELECT t.* FROM transfers t WHERE t.network = p_network AND t.block <= p_final AND t.booked IS DISTINCT FROM t.class
-         ORDER BY t.block, t.log_index LIMIT p_limit FOR UPDATE SKIP LOCKED),
+        SELECT t.*, (SELECT s.start FROM movement_scans s WHERE s.network = t.network AND s.wallet = t.receiver) AS start
+          FROM transfers t WHERE t.network = p_network AND t.block <= p_final AND t.booked IS DISTINCT FROM t.class
+           AND EXISTS (SELECT 1 FROM movement_scans s WHERE s.network = t.network AND s.wallet = t.receiver)
+         ORDER BY t.block, t.log_index LIMIT p_limit FOR UPDATE OF t SKIP LOCKED),
     marked AS (
         UPDATE transfers t SET booked = t.class FROM due d
          WHERE t.network = d.network AND t.tx = d.tx AND t.log_index = d.log_index)
@@ -90,7 +93,8 @@ BEGIN
                'what', CASE WHEN d.booked IS NULL THEN d.class ELSE d.booked || ' is ' || d.class END, 'block', d.block,
                'time', d.block_time, 'tx', encode(d.tx, 'hex'), 'log', d.log_index, 'asset', asset_text(d.asset),
                'debt', (SELECT encode(x.id, 'hex') FROM debts x WHERE x.network = d.network AND x.tx = d.tx AND x.log_index = d.log_index),
-               'lines', jsonb_build_object(wallet_account('receive', d.receiver), CASE WHEN d.booked IS NULL THEN d.amount ELSE 0 END)
+               'lines', jsonb_build_object(CASE WHEN d.block <= d.start THEN 'equity:opening' ELSE wallet_account('receive', d.receiver) END,
+                   CASE WHEN d.booked IS NULL THEN d.amount ELSE 0 END)
                    || (SELECT jsonb_object_agg(x.name, share(d.booked, x.name, d.amount, a.amount) - share(d.class, x.name, d.amount, a.amount))
                          FROM unnest(ARRAY['income:sales', 'liabilities:refunds-owed', 'liabilities:suspense', 'assets:clearing']) AS x (name)))
                ORDER BY d.block, d.log_index), count(*)
@@ -213,7 +217,7 @@ BEGIN
     END IF;
 END $$;
 
--- The books of a wallet begin: {"asset": balance at p_block}. What was booked of it up to there came in before, and is taken off.
+-- The books of a wallet begin: {"asset": balance at p_block}.
 CREATE FUNCTION wallet_open(p_network text, p_wallet bytea, p_block bigint, p_time bigint, p_balances text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE account text := wallet_account((SELECT role FROM wallets WHERE network = p_network AND address = p_wallet), p_wallet);
 BEGIN
@@ -223,10 +227,8 @@ BEGIN
     END IF;
     PERFORM entries_add(p_network, (
         SELECT jsonb_agg(jsonb_build_object('kind', 'opening', 'what', 'the books begin', 'block', p_block, 'time', p_time, 'asset', b.key,
-               'lines', jsonb_build_object(account, b.value::numeric - x.known, 'equity:opening', x.known - b.value::numeric)))
-          FROM jsonb_each_text(p_balances::jsonb) b, LATERAL (
-               SELECT coalesce(sum(t.amount), 0) AS known FROM transfers t WHERE t.network = p_network AND t.receiver = p_wallet
-                  AND asset_text(t.asset) = b.key AND t.block <= p_block) x));
+               'lines', jsonb_build_object(account, b.value::numeric, 'equity:opening', -b.value::numeric)))
+          FROM jsonb_each_text(p_balances::jsonb) b));
 END $$;
 
 -- The cursor and what was found, in one commit, and into the journal with it. Findings as scan_record has them.

@@ -8,11 +8,18 @@
     "'[{\"address\":\"0909090909090909090909090909090909090909\",\"role\":\"receive\"},"                               \
     "{\"address\":\"0808080808080808080808080808080808080808\",\"role\":\"refund\"}]'"
 
+/* Our wallets are known, and the books of the one that is paid to begin at block 0. */
+static void books_begin(void)
+{
+    sql_is(pg, "SELECT wallets_pin('eip155:1', " WALLETS ")", "ok");
+    sql_run(pg, "SELECT wallet_open('eip155:1', b(9, 20), 0, 0, '{}')");
+}
+
 /* One order whose work failed and whose money came in: a debt of 10000, in a final block. */
 static void owed_one(void)
 {
     struct ask a = with_id();
-    sql_is(pg, "SELECT wallets_pin('eip155:1', " WALLETS ")", "ok");
+    books_begin();
     accept_is(&a, "accepted", 1, 1);
     finish_is(1, 1, "failed", "ok");
     settles(1, 1, 0);
@@ -105,7 +112,7 @@ static void test_correction(void **state)
 {
     (void)state;
     struct ask a = with_id();
-    sql_is(pg, "SELECT wallets_pin('eip155:1', " WALLETS ")", "ok");
+    books_begin();
     accept_is(&a, "accepted", 1, 1);
     settles(1, 1, 0); /* somebody else sent it while the work runs */
     sql_run(pg, "UPDATE networks SET final = 1000; SELECT journal_round('eip155:1', '" BY_SETTLER "')");
@@ -115,6 +122,24 @@ static void test_correction(void **state)
     account_is("income:sales", "0");
     account_is("liabilities:refunds-owed", "-10000");
     sql_is(pg, "SELECT string_agg(kind || ' ' || what, ', ' ORDER BY id) FROM entries", "receipt sale, correction sale is debt");
+}
+
+/* What came in before the books began is in the opening balance, and is not counted again; until they begin nothing is booked. */
+static void test_before_the_books(void **state)
+{
+    (void)state;
+    struct ask a = with_id();
+    accept_is(&a, "accepted", 1, 1);
+    finish_is(1, 1, "done", "ok");
+    sql_is(pg, "SELECT wallets_pin('eip155:1', " WALLETS ")", "ok");
+    settles(1, 1, 0);
+    sql_run(pg, "UPDATE networks SET final = 1000; SELECT journal_round('eip155:1', '" BY_SETTLER "')");
+    sql_is(pg, "SELECT count(*) FROM entries", "0");
+    sql_run(pg, "SELECT wallet_open('eip155:1', b(9, 20), 500, 0, json_build_object('0x' || encode(b(7, 20), 'hex'), '10300')::text);"
+                "SELECT journal_round('eip155:1', '" BY_SETTLER "')");
+    account_is("assets:wallet:0x0909090909090909090909090909090909090909", "10300");
+    account_is("income:sales", "-10000");
+    account_is("equity:opening", "-300");
 }
 
 /* No refund before its source is final. */
@@ -135,7 +160,7 @@ static void test_kept_or_refunded(void **state)
     (void)state;
     struct ask a = with_id();
     a.side_effect = "write";
-    sql_is(pg, "SELECT wallets_pin('eip155:1', " WALLETS ")", "ok");
+    books_begin();
     accept_is(&a, "accepted", 1, 1);
     finish_is(1, 1, "lost", "ok");
     settles(1, 1, 0);
@@ -209,7 +234,7 @@ static void test_overpaid(void **state)
 {
     (void)state;
     struct ask a = with_id();
-    sql_is(pg, "SELECT wallets_pin('eip155:1', " WALLETS ")", "ok");
+    books_begin();
     accept_is(&a, "accepted", 1, 1);
     finish_is(1, 1, "done", "ok");
     sql_run(pg, "UPDATE networks SET final = 1000; SELECT scan_cursor('eip155:1', b(9, 20), 0)");
@@ -228,7 +253,7 @@ static void test_overpaid(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_books),  TEST(test_not_the_refund), TEST(test_forgotten), TEST(test_correction), TEST(test_not_final),
+        TEST(test_books),  TEST(test_not_the_refund), TEST(test_forgotten), TEST(test_correction), TEST(test_before_the_books), TEST(test_not_final),
         TEST(test_kept_or_refunded), TEST(test_limits), TEST(test_wallet), TEST(test_person), TEST(test_overpaid),
     };
     return cmocka_run_group_tests(tests, money_start, money_stop);
