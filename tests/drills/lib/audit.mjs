@@ -22,8 +22,9 @@ async function inBooks(world) {
     const sales = await world.sql(`SELECT tx, log_index, asset, payer AS sender, amount::text FROM order_books b
         WHERE tx IS NOT NULL AND NOT EXISTS (SELECT 1 FROM debts d WHERE d.network = b.network AND d.tx = b.tx
                                                 AND d.log_index = b.log_index AND d.state NOT IN ('earned', 'cancelled'))`);
-    const debts = await world.sql(`SELECT tx, log_index, asset, payer AS sender, amount::text FROM debts
-        WHERE state <> 'cancelled'`);
+    // of one that is overpaid only the surplus is owed, but it is one transfer
+    const debts = await world.sql(`SELECT tx, log_index, d.asset, payer AS sender, t.amount::text
+        FROM debts d JOIN transfers t USING (network, tx, log_index) WHERE state <> 'cancelled'`);
     const suspense = await world.sql(`SELECT tx, log_index, asset, sender, amount::text FROM transfers
         WHERE class = 'suspense'`);
     const transfers = await world.sql('SELECT tx, log_index, asset, sender, amount::text FROM transfers');
