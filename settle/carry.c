@@ -55,7 +55,7 @@ bool settler_carry(struct desk *d, const struct settler_call *call)
         return false;
     }
     FAILPOINT("carry-after-store");
-    d->next_nonce++;
+    d->next_nonce = (uint64_t)row_int(rows, 0, "next_nonce");
     d->open = true;
     log_info("settler.carried", "network=%s tx=%s nonce=%" PRIu64 " for=%s", d->net->id, hash_text(&hash).s, tx.nonce, call->function);
     desk_broadcast(d, rows, 0);

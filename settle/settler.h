@@ -25,7 +25,7 @@ typedef void settler_beside_fn(void *arg, const struct settler_turn *t);
 struct rpc_answers settler_ask(struct desk *d, struct rpc_item *items, size_t n) MUST_CHECK;
 /* A transaction of the relayer's that carries no payment of ours but a call: signed with the next account nonce and committed by
  * `function`(network, relayer, owner, epoch, nonce, hash, raw, gas, fees, to, data, what, by), which answers "verdict", "id", "hash",
- * "raw"; then broadcast, repeated and replaced like any other. False: not now. */
+ * "raw", "next_nonce"; then broadcast, repeated and replaced like any other. False: not now. */
 struct settler_call { struct address to; struct slice data; uint64_t gas; const char *function, *what; };
 bool settler_carry(struct desk *d, const struct settler_call *call) MUST_CHECK;
 

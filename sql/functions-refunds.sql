@@ -117,28 +117,29 @@ END $$;
 -- The batch's transaction before its first byte is broadcast, with the relayer's lease and account nonce as relay_store has them.
 CREATE FUNCTION payout_store(p_network text, p_relayer bytea, p_owner bytea, p_epoch bigint, p_account_nonce bigint, p_hash bytea,
     p_raw bytea, p_gas bigint, p_max_fee numeric, p_max_tip numeric, p_call_to bytea, p_call_data bytea, p_what text, p_by text)
-RETURNS TABLE (verdict text, id bigint, hash bytea, raw bytea) LANGUAGE plpgsql AS $$
+RETURNS TABLE (verdict text, id bigint, hash bytea, raw bytea, next_nonce bigint) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE r relayers; found_id bigint; debt bytea;
 BEGIN
     SELECT * INTO r FROM relayers x WHERE x.network = p_network AND x.address = p_relayer FOR UPDATE;
     SELECT t.id INTO found_id FROM relay_transactions t WHERE t.network = p_network AND t.hash = p_hash;
     IF found_id IS NULL AND (r.owner IS DISTINCT FROM p_owner OR r.epoch <> p_epoch OR r.until < now()) THEN
-        RETURN QUERY SELECT 'fenced', NULL::bigint, NULL::bytea, NULL::bytea;
+        RETURN QUERY SELECT 'fenced', NULL::bigint, NULL::bytea, NULL::bytea, r.next_nonce;
         RETURN;
     ELSIF found_id IS NULL AND r.next_nonce <> p_account_nonce THEN
-        RETURN QUERY SELECT 'stale', NULL::bigint, NULL::bytea, NULL::bytea;
+        RETURN QUERY SELECT 'stale', NULL::bigint, NULL::bytea, NULL::bytea, r.next_nonce;
         RETURN;
     ELSIF found_id IS NULL THEN
         INSERT INTO relay_transactions (network, relayer, account_nonce, hash, raw, gas, max_fee, max_tip, call_to, call_data, state)
         VALUES (p_network, p_relayer, p_account_nonce, p_hash, p_raw, p_gas, p_max_fee, p_max_tip, p_call_to, p_call_data, 'signed')
         RETURNING relay_transactions.id INTO found_id;
         INSERT INTO payout_calls SELECT found_id, decode(v, 'hex') FROM jsonb_array_elements_text(p_what::jsonb) v;
-        UPDATE relayers x SET next_nonce = p_account_nonce + 1 WHERE x.network = p_network AND x.address = p_relayer;
+        r.next_nonce := relay_free_nonce(p_network, p_relayer, p_account_nonce + 1);
+        UPDATE relayers x SET next_nonce = r.next_nonce WHERE x.network = p_network AND x.address = p_relayer;
         PERFORM debt_told(d.order_id, p_by::jsonb, 'refund_sent', NULL, 'paying', d.id, jsonb_build_object('tx', encode(p_hash, 'hex')))
            FROM debts d WHERE d.id IN (SELECT decode(v, 'hex') FROM jsonb_array_elements_text(p_what::jsonb) v) ORDER BY d.order_id, d.id;
     END IF;
-    RETURN QUERY SELECT 'stored', found_id, p_hash, p_raw;
+    RETURN QUERY SELECT 'stored', found_id, p_hash, p_raw, r.next_nonce;
 END $$;
 
 -- It cannot be paid now (blacklisted, paused): the debt stays open, with the reason, and is asked about less and less often.
