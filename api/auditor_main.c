@@ -14,7 +14,8 @@ enum { DAY_MS = 86400000, AGAIN_MS = 60000, FIRST_MS = 30000, SETTLE_MS = 3000 }
 static const char usage[] = "usage: payonce auditor             compare once a day, and say what differs in the log\n"
                             "       payonce auditor --once [--json]\n"
                             "\n"
-                            "Rebuilds the books from the chain's own logs and compares the journal with them, entry by entry. It mends nothing.\n"
+                            "Rebuilds the books from the chain's own logs and compares the journal with them, entry by "
+                            "entry. It mends nothing.\n"
                             "exit status of --once: 0 no difference, 1 a difference, or it could not be done\n";
 
 static json_t *audit(const struct books_session *s, const struct net *n)
@@ -35,8 +36,8 @@ static void print_differences(const struct net *n, const json_t *found)
 {
     size_t i;
     json_t *d;
-    json_array_foreach(found, i, d)
-        say("%s  %s: %s\n  expected %s, found %s\n", n->id, member(d, "kind"), member(d, "what"), member(d, "expected"), member(d, "found"));
+    json_array_foreach(found, i, d) say("%s  %s: %s\n  expected %s, found %s\n", n->id, member(d, "kind"),
+                                        member(d, "what"), member(d, "expected"), member(d, "found"));
     if (json_array_size(found) == 0)
         say("%s  no difference\n", n->id);
 }
@@ -68,8 +69,8 @@ static void log_differences(const struct net *n, const json_t *found)
     size_t i;
     json_t *d;
     json_array_foreach(found, i, d)
-        log_error("auditor.difference", "network=%s kind=%s what=%s expected=%s found=%s", n->id, member(d, "kind"), member(d, "what"),
-                  member(d, "expected"), member(d, "found"));
+        log_error("auditor.difference", "network=%s kind=%s what=%s expected=%s found=%s", n->id, member(d, "kind"),
+                  member(d, "what"), member(d, "expected"), member(d, "found"));
     log_info("auditor.done", "network=%s differences=%zu", n->id, json_array_size(found));
 }
 
@@ -87,7 +88,7 @@ static int for_ever(const struct config *c)
         return EXIT_FAILED;
     loop_on_stop_signal(s.loop, stop, &stopped);
     log_info("auditor.ready", "networks=%zu", c->net_count);
-    const bool *end = &stopped;                  /* the signal's callback sets it */
+    const bool *end = &stopped; /* the signal's callback sets it */
     int64_t next = clock_mono_ms() + FIRST_MS;
     while (!*end) {
         const int64_t left = next - clock_mono_ms();

@@ -1,5 +1,5 @@
-/* "Did you take my money?" One authorization, by what identifies it: settled, void, expired, or possible until a time, with the block that
- * says so, signed. And the keys that this and receipts are signed with. */
+/* "Did you take my money?" One authorization, by what identifies it: settled, void, expired, or possible until a time,
+ * with the block that says so, signed. And the keys that this and receipts are signed with. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ struct question {
     const struct net *net;
     struct address payer;
     struct hash32 nonce;
-    json_t *answer;                  /* NULL: not known */
+    json_t *answer; /* NULL: not known */
     int64_t finality_s, final, final_time, scanned, head;
     bool known, unavailable, used, unread;
 };
@@ -26,10 +26,11 @@ struct step keys_begin(struct request *rq)
     const struct gateway *g = request_app(rq);
     JSON *keys = json_array();
     if (g->has_receipt_key)
-        json_array_append_new(keys, json_pack("{s:s, s:s, s:s}", "address", address_checksum(&g->receipt_key.address).s, "use", "receipts",
-                                              "status", "current"));
+        json_array_append_new(keys, json_pack("{s:s, s:s, s:s}", "address", address_checksum(&g->receipt_key.address).s,
+                                              "use", "receipts", "status", "current"));
     for (size_t i = 0; i < g->config->receipt_signer_count; i++)
-        json_array_append_new(keys, json_pack("{s:s, s:s, s:s}", "address", g->config->receipt_signers[i], "use", "receipts", "status", "retired"));
+        json_array_append_new(keys, json_pack("{s:s, s:s, s:s}", "address", g->config->receipt_signers[i], "use",
+                                              "receipts", "status", "retired"));
     JSON *o = json_pack("{s:s, s:O}", "issuer", g->config->public_url, "keys", keys);
     struct reply *r = reply_new(200);
     reply_json(r, NULL, o);
@@ -79,14 +80,19 @@ static void from_books(struct question *q, const struct db_rows *rows)
     set_hex(o, "receipt_id", row_bytes(rows, 0, "receipt"), "rcp_");
     if (strcmp(state, "settled") == 0) {
         const int64_t block = row_int(rows, 0, "block");
-        conclude(o, "settled", block, block <= q->final, row_null(rows, 0, "receipt") ? "the money came in and belongs to no call known here"
-                                                                                     : "the money came in; the receipt says what became of it");
+        conclude(o, "settled", block, block <= q->final,
+                 row_null(rows, 0, "receipt") ? "the money came in and belongs to no call known here"
+                                              : "the money came in; the receipt says what became of it");
     } else if (row_bool(rows, 0, "ended")) {
-        conclude(o, state, q->final, true, row_null(rows, 0, "why") ? "proven on the chain" : row_text(rows, 0, "why").p);
+        conclude(o, state, q->final, true,
+                 row_null(rows, 0, "why") ? "proven on the chain" : row_text(rows, 0, "why").p);
     } else {
-        conclude(o, "possible", q->head, false, strcmp(state, "released") == 0
-                 ? "it was set aside and will not be sent from here; whoever saw it can still send it" : "it is not decided yet");
-        json_object_set_new(o, "until", json_string(time_iso(terms_known_by(q->net, q->finality_s, row_int(rows, 0, "dead_after"))).s));
+        conclude(o, "possible", q->head, false,
+                 strcmp(state, "released") == 0
+                     ? "it was set aside and will not be sent from here; whoever saw it can still send it"
+                     : "it is not decided yet");
+        json_object_set_new(
+            o, "until", json_string(time_iso(terms_known_by(q->net, q->finality_s, row_int(rows, 0, "dead_after"))).s));
     }
 }
 
@@ -112,7 +118,8 @@ static struct step from_chain(struct request *rq)
     if (q->used)
         conclude(o, "void", q->scanned, true, "it was used or cancelled, and no money of it came to this seller");
     else
-        conclude(o, "possible", q->scanned, true, "it is unused, and was not presented here; it can be used until its own validBefore");
+        conclude(o, "possible", q->scanned, true,
+                 "it is unused, and was not presented here; it can be used until its own validBefore");
     return reply_answer(rq, o);
 }
 
@@ -137,8 +144,9 @@ static struct step ask_chain(struct request *rq, struct question *q)
     memcpy(call + 16, q->payer.b, 20);
     memcpy(call + 36, q->nonce.b, 32);
     for (size_t i = 0; i < n; i++)
-        items[i] = (struct rpc_item){ "eth_call", json_pack("[{s:s, s:o}, o]", "to", address_lower(&q->net->tokens[i].address).s, "data",
-                                                            rpc_hex(call, sizeof call), rpc_u64((uint64_t)q->scanned)) };
+        items[i] = (struct rpc_item){ "eth_call",
+                                      json_pack("[{s:s, s:o}, o]", "to", address_lower(&q->net->tokens[i].address).s,
+                                                "data", rpc_hex(call, sizeof call), rpc_u64((uint64_t)q->scanned)) };
     rpc_start(gateway_seat(g, q->net)->rpc, items, n, have_flags, rq);
     return request_wait(rq);
 }
@@ -191,7 +199,8 @@ struct step authorization_begin(struct request *rq, struct slice path)
     struct question *q = request_memory(rq, sizeof *q);
     DB_ARGS a = { 0 };
     if (!read_question(g, path, q))
-        return request_reply(rq, reply_problem(rq, ERR_NOT_FOUND, "Ask for /authorizations/{network}/{payer}/{nonce}.", NULL));
+        return request_reply(
+            rq, reply_problem(rq, ERR_NOT_FOUND, "Ask for /authorizations/{network}/{payer}/{nonce}.", NULL));
     OWNED char *assets = assets_text(q->net);
     q->finality_s = gateway_seat(g, q->net)->finality_s;
     arg_text(&a, q->net->id);

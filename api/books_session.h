@@ -1,4 +1,5 @@
-/* What commands that read both the books and the chain share: a loop, the database in a role, and an RPC client a network. */
+/* What commands that read both the books and the chain share: a loop, the database in a role, and an RPC client a
+ * network. */
 #ifndef API_BOOKS_SESSION_H
 #define API_BOOKS_SESSION_H
 
@@ -10,7 +11,8 @@ struct books_session {
     struct fetcher *fetcher;
 };
 /* False: why is said on standard error, with the command's name before it. */
-bool books_session_open(const struct config *c, const char *command, const char *role, struct books_session *ret) MUST_CHECK;
+bool books_session_open(const struct config *c, const char *command, const char *role,
+                        struct books_session *ret) MUST_CHECK;
 void books_session_close(struct books_session *s);
 struct rpc *books_session_rpc(const struct books_session *s, const struct net *n) MUST_CHECK;
 

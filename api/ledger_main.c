@@ -12,7 +12,10 @@ static const int64_t for_ever = 253402300800; /* the year 10000 */
 
 /* ---- options that name a period ---- */
 
-struct period { int64_t from, until; const char *name, *format; };
+struct period {
+    int64_t from, until;
+    const char *name, *format;
+};
 
 static bool read_period(int argc, char **argv, struct period *ret)
 {
@@ -53,7 +56,8 @@ static struct db_rows *read_balance(const struct config *c, const char *command,
 static const char ledger_usage[] = "usage: payonce ledger balance [--until TIME]\n"
                                    "       payonce ledger register [--from TIME] [--until TIME] [--account PREFIX]\n"
                                    "\n"
-                                   "TIME is 2026-11-30 or 2026-11-30T12:00:00Z, UTC, of the blocks; --until is not included. Amounts are minor units,\n"
+                                   "TIME is 2026-11-30 or 2026-11-30T12:00:00Z, UTC, of the blocks; --until is not "
+                                   "included. Amounts are minor units,\n"
                                    "debit positive; what is not final is not in the journal yet.\n";
 
 static int balance(const struct config *c, const struct period *p)
@@ -64,7 +68,8 @@ static int balance(const struct config *c, const struct period *p)
     for (int i = 0; i < db_count(rows); i++) {
         const char *symbol, *asset = row_text(rows, i, "asset").p;
         (void)asset_decimals(c->nets, c->net_count, row_text(rows, i, "network").p, asset, &symbol);
-        say("%-14s %-8s %24s  %s\n", row_text(rows, i, "network").p, symbol, row_text(rows, i, "balance").p, row_text(rows, i, "name").p);
+        say("%-14s %-8s %24s  %s\n", row_text(rows, i, "network").p, symbol, row_text(rows, i, "balance").p,
+            row_text(rows, i, "name").p);
     }
     if (db_count(rows) == 0)
         say("the journal is empty\n");
@@ -82,10 +87,11 @@ static int print_register(const struct config *c, const struct period *p)
         const struct slice hash = row_bytes(rows, i, "tx");
         if (hash.p)
             hex_write(tx, hash.p, 32);
-        (void)asset_decimals(c->nets, c->net_count, row_text(rows, i, "network").p, row_text(rows, i, "asset").p, &symbol);
-        say("%s %8" PRId64 " %-11s %-22s %24s %-8s %-58s %s\n", time_iso(row_int(rows, i, "at")).s, row_int(rows, i, "entry"),
-            row_text(rows, i, "kind").p, row_text(rows, i, "what").p, row_text(rows, i, "amount").p, symbol,
-            row_text(rows, i, "account").p, tx);
+        (void)asset_decimals(c->nets, c->net_count, row_text(rows, i, "network").p, row_text(rows, i, "asset").p,
+                             &symbol);
+        say("%s %8" PRId64 " %-11s %-22s %24s %-8s %-58s %s\n", time_iso(row_int(rows, i, "at")).s,
+            row_int(rows, i, "entry"), row_text(rows, i, "kind").p, row_text(rows, i, "what").p,
+            row_text(rows, i, "amount").p, symbol, row_text(rows, i, "account").p, tx);
     }
     return EXIT_OK;
 }
@@ -105,13 +111,16 @@ int ledger_main(const struct config *c, int argc, char **argv)
 
 /* ---- payonce export ---- */
 
-static const char export_usage[] = "usage: payonce export --format hledger|csv|jsonl [--from TIME] [--until TIME]\n"
-                                   "\n"
-                                   "The journal of a period on standard output. TIME is 2026-11-30 or 2026-11-30T12:00:00Z, UTC.\n";
+static const char export_usage[] =
+    "usage: payonce export --format hledger|csv|jsonl [--from TIME] [--until TIME]\n"
+    "\n"
+    "The journal of a period on standard output. TIME is 2026-11-30 or 2026-11-30T12:00:00Z, UTC.\n";
 
 int export_main(const struct config *c, int argc, char **argv)
 {
-    static const char *const formats[] = { [EXPORT_HLEDGER] = "hledger", [EXPORT_CSV] = "csv", [EXPORT_JSONL] = "jsonl" };
+    static const char *const formats[] = {
+        [EXPORT_HLEDGER] = "hledger", [EXPORT_CSV] = "csv", [EXPORT_JSONL] = "jsonl"
+    };
     struct period p;
     size_t format = COUNT(formats);
     if (read_period(argc - 1, argv + 1, &p) && p.format && !*p.name)
@@ -121,13 +130,14 @@ int export_main(const struct config *c, int argc, char **argv)
         fputs(export_usage, stderr);
         return EXIT_USAGE;
     }
-    DB_ROWS *rows = read_rows(c, "export", &p), *opening = rows && p.from > 0 ? read_balance(c, "export", p.from) : NULL;
+    DB_ROWS *rows = read_rows(c, "export", &p),
+            *opening = rows && p.from > 0 ? read_balance(c, "export", p.from) : NULL;
     if (!rows || (p.from > 0 && !opening))
         return EXIT_FAILED;
     const int64_t now = clock_wall_s();
-    const struct export_source s = {
-        rows, opening, c->nets, c->net_count, p.from, p.until < now ? p.until : now, c->public_url
-    };
+    const struct export_source s = { rows,         opening, c->nets,
+                                     c->net_count, p.from,  p.until < now ? p.until : now,
+                                     c->public_url };
     BUF b = { 0 };
     export_write(&b, (enum export_format)format, &s);
     return fwrite(b.p ? b.p : "", 1, b.n, stdout) == b.n && fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
@@ -135,13 +145,19 @@ int export_main(const struct config *c, int argc, char **argv)
 
 /* ---- payonce reconcile ---- */
 
-static const char reconcile_usage[] = "usage: payonce reconcile [--at BLOCK] [--network ID] [--json | --csv]\n"
-                                      "\n"
-                                      "Compares the books with the chain: per wallet and asset, opening + entries = closing, and closing = balance at the\n"
-                                      "block; open debts = the liability account. Without --at: at the newest block that is booked.\n"
-                                      "exit status: 0 no difference, 1 a difference, or it could not be done\n";
+static const char reconcile_usage[] =
+    "usage: payonce reconcile [--at BLOCK] [--network ID] [--json | --csv]\n"
+    "\n"
+    "Compares the books with the chain: per wallet and asset, opening + entries = closing, and closing = balance at "
+    "the\n"
+    "block; open debts = the liability account. Without --at: at the newest block that is booked.\n"
+    "exit status: 0 no difference, 1 a difference, or it could not be done\n";
 
-struct reconcile { const char *network; bool json, csv, at_given; uint64_t at; };
+struct reconcile {
+    const char *network;
+    bool json, csv, at_given;
+    uint64_t at;
+};
 
 static bool read_reconcile(int argc, char **argv, struct reconcile *ret)
 {
@@ -169,16 +185,17 @@ static void print_report(const json_t *r)
 {
     size_t i;
     json_t *o;
-    say("%s at block %" JSON_INTEGER_FORMAT "\n", member(r, "network"), json_integer_value(json_object_get(r, "block")));
-    json_array_foreach(json_object_get(r, "wallets"), i, o)
-        say("  %s %s\n    opening %s, entries %s, closing %s; on the chain %s\n", member(o, "account"), member(o, "symbol"),
-            member(o, "opening"), member(o, "entries"), member(o, "closing"), member(o, "on_chain"));
+    say("%s at block %" JSON_INTEGER_FORMAT "\n", member(r, "network"),
+        json_integer_value(json_object_get(r, "block")));
+    json_array_foreach(json_object_get(r, "wallets"), i, o) say(
+        "  %s %s\n    opening %s, entries %s, closing %s; on the chain %s\n", member(o, "account"), member(o, "symbol"),
+        member(o, "opening"), member(o, "entries"), member(o, "closing"), member(o, "on_chain"));
     json_array_foreach(json_object_get(r, "liabilities"), i, o)
-        say("  %s\n    refunds owed %s, open debts %s, suspense %s, trial balance %s\n", member(o, "asset"), member(o, "account"),
-            member(o, "open_debts"), member(o, "suspense"), member(o, "trial_balance"));
+        say("  %s\n    refunds owed %s, open debts %s, suspense %s, trial balance %s\n", member(o, "asset"),
+            member(o, "account"), member(o, "open_debts"), member(o, "suspense"), member(o, "trial_balance"));
     json_array_foreach(json_object_get(r, "differences"), i, o)
-        say("  DIFFERENCE %s (%s)\n    expected %s, found %s\n    %s: %s\n", member(o, "what"), member(o, "asset"), member(o, "expected"),
-            member(o, "found"), member(o, "owner"), member(o, "reason"));
+        say("  DIFFERENCE %s (%s)\n    expected %s, found %s\n    %s: %s\n", member(o, "what"), member(o, "asset"),
+            member(o, "expected"), member(o, "found"), member(o, "owner"), member(o, "reason"));
     if (books_differences(r) == 0)
         say("  no difference\n");
 }
@@ -188,7 +205,8 @@ static bool reconcile_one(const struct books_session *s, const struct net *n, co
     uint64_t booked;
     struct rpc *rpc = books_session_rpc(s, n);
     const bool open = books_block(s->db, n, &booked);
-    JSON *report = open && (!o->at_given || o->at <= booked) ? books_report(s->db, rpc, n, o->at_given ? o->at : booked) : NULL;
+    JSON *report =
+        open && (!o->at_given || o->at <= booked) ? books_report(s->db, rpc, n, o->at_given ? o->at : booked) : NULL;
     rpc_free(rpc);
     if (!report) {
         if (open && o->at_given && o->at > booked)

@@ -1,5 +1,5 @@
-/* payonce receipt verify: is this receipt what its seller signed, and does the chain say the same? For anybody: it needs no configuration,
- * and nothing of the seller's but the receipt. */
+/* payonce receipt verify: is this receipt what its seller signed, and does the chain say the same? For anybody: it
+ * needs no configuration, and nothing of the seller's but the receipt. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,18 +10,27 @@
 
 enum { PATIENCE_MS = 15000, MOST = 1024 * 1024 };
 
-static const char usage[] = "usage: payonce receipt verify FILE|URL [--signer ADDRESS] [--rpc URL]\n"
-                            "\n"
-                            "Checks that nothing of the receipt was changed since it was signed, and by whom. A URL's keys are asked of the\n"
-                            "same origin (/.well-known/payonce-keys.json) unless --signer names one; a FILE needs --signer, and then nobody is\n"
-                            "asked anything. With --rpc every payment and refund of the receipt is looked up on the chain.\n"
-                            "exit status: 0 all is so, 1 something is not, 2 wrong usage\n";
+static const char usage[] =
+    "usage: payonce receipt verify FILE|URL [--signer ADDRESS] [--rpc URL]\n"
+    "\n"
+    "Checks that nothing of the receipt was changed since it was signed, and by whom. A URL's keys are asked of the\n"
+    "same origin (/.well-known/payonce-keys.json) unless --signer names one; a FILE needs --signer, and then nobody "
+    "is\n"
+    "asked anything. With --rpc every payment and refund of the receipt is looked up on the chain.\n"
+    "exit status: 0 all is so, 1 something is not, 2 wrong usage\n";
 
-struct verify { const char *what, *signer, *rpc; struct loop *loop; struct fetcher *fetcher; };
+struct verify {
+    const char *what, *signer, *rpc;
+    struct loop *loop;
+    struct fetcher *fetcher;
+};
 
 /* ---- reading it ---- */
 
-struct got { bool done; struct buf body; };
+struct got {
+    bool done;
+    struct buf body;
+};
 
 static void have_answer(void *arg, const struct fetch_answer *a)
 {
@@ -35,8 +44,12 @@ static bool fetch_wait(const struct verify *v, const char *url, struct buf *ret)
 {
     static const struct header headers[] = { { SLICE_INIT("Accept"), SLICE_INIT("application/json") } };
     struct got g = { 0 };
-    const struct fetch_request rq = { .method = "GET", .url = url, .headers = headers, .header_count = 1,
-                                      .deadline_ms = clock_mono_ms() + PATIENCE_MS, .max_answer = MOST };
+    const struct fetch_request rq = { .method = "GET",
+                                      .url = url,
+                                      .headers = headers,
+                                      .header_count = 1,
+                                      .deadline_ms = clock_mono_ms() + PATIENCE_MS,
+                                      .max_answer = MOST };
     (void)fetch_start(v->fetcher, &rq, have_answer, &g);
     while (!g.done)
         loop_turn(v->loop, -1);
@@ -84,11 +97,13 @@ static bool published(const struct verify *v, const struct address *signer, bool
     BUF text = { 0 };
     struct json_why why;
     const char *host = strstr(v->what, "://") + 3, *path = strchr(host, '/');
-    OWNED char *url = str_format("%.*s/.well-known/payonce-keys.json", (int)(path ? path - v->what : (long)strlen(v->what)), v->what);
+    OWNED char *url =
+        str_format("%.*s/.well-known/payonce-keys.json", (int)(path ? path - v->what : (long)strlen(v->what)), v->what);
     JSON *keys = fetch_wait(v, url, &text) ? json_read(text.p, text.n, &why) : NULL;
     size_t i;
     json_t *k;
-    json_array_foreach(json_object_get(keys, "keys"), i, k) {
+    json_array_foreach(json_object_get(keys, "keys"), i, k)
+    {
         const char *address = json_str(k, "address"), *status = json_str(k, "status");
         struct address a;
         if (address && address_read(address, strlen(address), &a) && address_eq(&a, signer)) {
@@ -105,12 +120,13 @@ static bool trusted(const struct verify *v, const struct address *signer)
     bool retired = false;
     if (v->signer) {
         const bool same = address_read(v->signer, strlen(v->signer), &wanted) && address_eq(&wanted, signer);
-        say(same ? "ok: signed by %s\n" : "NOT SO: it is signed by %s, not by the signer you named\n", address_checksum(signer).s);
+        say(same ? "ok: signed by %s\n" : "NOT SO: it is signed by %s, not by the signer you named\n",
+            address_checksum(signer).s);
         return same;
     }
     const bool known = published(v, signer, &retired);
-    say(known ? "ok: signed by %s%s\n" : "NOT SO: signed by %s, which its origin does not publish%s\n", address_checksum(signer).s,
-        known ? (retired ? ", a retired key of its origin" : ", a key of its origin") : "");
+    say(known ? "ok: signed by %s%s\n" : "NOT SO: signed by %s, which its origin does not publish%s\n",
+        address_checksum(signer).s, known ? (retired ? ", a retired key of its origin" : ", a key of its origin") : "");
     return known;
 }
 
@@ -150,7 +166,8 @@ static int verify(const struct verify *v)
     case RECEIPT_OK:
         break;
     }
-    say("%s\nok: nothing was changed since it was signed, %s\n", member(document, "headline"), member(document, "issued_at"));
+    say("%s\nok: nothing was changed since it was signed, %s\n", member(document, "headline"),
+        member(document, "issued_at"));
     bool ok = trusted(v, &signer);
     if (v->rpc)
         ok = check_chain(v, document) && ok;
@@ -162,7 +179,9 @@ int receipt_main(int argc, char **argv)
     struct verify v = { 0 };
     bool bad = argc < 3 || strcmp(argv[1], "verify") != 0 || argc % 2 == 0;
     for (int i = 3; !bad && i + 1 < argc; i += 2) {
-        const char **option = strcmp(argv[i], "--signer") == 0 ? &v.signer : strcmp(argv[i], "--rpc") == 0 ? &v.rpc : NULL;
+        const char **option = strcmp(argv[i], "--signer") == 0 ? &v.signer
+                              : strcmp(argv[i], "--rpc") == 0  ? &v.rpc
+                                                               : NULL;
         bad = !option || *option;
         if (!bad)
             *option = argv[i + 1];

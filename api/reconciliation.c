@@ -10,20 +10,33 @@ enum { READ_MS = 5000 };
 
 static const char style[] =
     ":root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;margin:0 auto;max-width:70rem;padding:1rem}"
-    "table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #888;overflow-wrap:anywhere}"
+    "table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid "
+    "#888;overflow-wrap:anywhere}"
     "td.n{text-align:right;font-variant-numeric:tabular-nums}div{overflow-x:auto}";
 
-struct question { json_t *reports; bool unavailable; };
+struct question {
+    json_t *reports;
+    bool unavailable;
+};
 
 static void text(struct buf *b, const char *s)
 {
     for (; *s; s++)
         switch (*s) {
-        case '&': buf_puts(b, "&amp;"); break;
-        case '<': buf_puts(b, "&lt;"); break;
-        case '>': buf_puts(b, "&gt;"); break;
-        case '"': buf_puts(b, "&quot;"); break;
-        default: buf_add(b, s, 1);
+        case '&':
+            buf_puts(b, "&amp;");
+            break;
+        case '<':
+            buf_puts(b, "&lt;");
+            break;
+        case '>':
+            buf_puts(b, "&gt;");
+            break;
+        case '"':
+            buf_puts(b, "&quot;");
+            break;
+        default:
+            buf_add(b, s, 1);
         }
 }
 
@@ -31,11 +44,13 @@ static void table(struct buf *b, const char *caption, const json_t *rows, const 
 {
     size_t i, k;
     json_t *row;
-    buf_printf(b, "<h3>%s</h3>\n<div tabindex=\"0\" role=\"region\" aria-label=\"%s\"><table><thead><tr>", caption, caption);
+    buf_printf(b, "<h3>%s</h3>\n<div tabindex=\"0\" role=\"region\" aria-label=\"%s\"><table><thead><tr>", caption,
+               caption);
     for (k = 0; k < n; k++)
         buf_printf(b, "<th scope=\"col\">%s</th>", keys[k]);
     buf_puts(b, "</tr></thead><tbody>\n");
-    json_array_foreach(rows, i, row) {
+    json_array_foreach(rows, i, row)
+    {
         buf_puts(b, "<tr>");
         for (k = 0; k < n; k++) {
             const char *s = json_str(row, keys[k]);
@@ -51,7 +66,8 @@ static void table(struct buf *b, const char *caption, const json_t *rows, const 
 
 static void one_network(struct buf *b, const json_t *r)
 {
-    static const char *const wallets[] = { "account", "symbol", "opening", "entries", "closing", "on_chain", "difference" };
+    static const char *const wallets[] = { "account", "symbol",   "opening",   "entries",
+                                           "closing", "on_chain", "difference" };
     static const char *const liabilities[] = { "asset", "account", "open_debts", "suspense", "trial_balance" };
     static const char *const differences[] = { "what", "asset", "expected", "found", "owner", "reason" };
     const size_t n = books_differences(r);
@@ -73,14 +89,18 @@ static struct reply *as_page(const json_t *reports)
     const struct hash32 h = sha256(style, sizeof style - 1);
     size_t i;
     json_t *r;
-    buf_printf(&b, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">"
-                   "<title>Reconciliation</title><style>%s</style></head><body><main><h1>Books and chain</h1>\n", style);
+    buf_printf(&b,
+               "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+               "content=\"width=device-width\">"
+               "<title>Reconciliation</title><style>%s</style></head><body><main><h1>Books and chain</h1>\n",
+               style);
     if (json_array_size(reports) == 0)
         buf_puts(&b, "<p>There is no report yet: the settler makes the first when its books are open.</p>");
     json_array_foreach(reports, i, r) one_network(&b, r);
     buf_puts(&b, "</main></body></html>\n");
     base64_add(&hash, h.b, sizeof h.b);
-    OWNED char *policy = str_format("default-src 'none'; style-src 'sha256-%s'; base-uri 'none'; frame-ancestors 'none'", hash.p);
+    OWNED char *policy =
+        str_format("default-src 'none'; style-src 'sha256-%s'; base-uri 'none'; frame-ancestors 'none'", hash.p);
     struct reply *reply = reply_new(200);
     reply_body_take(reply, "text/html; charset=utf-8", &b);
     reply_header(reply, "Content-Security-Policy", policy);
@@ -92,7 +112,8 @@ static struct reply *as_csv(const json_t *reports)
     BUF b = { 0 };
     size_t i;
     json_t *r;
-    json_array_foreach(reports, i, r) {
+    json_array_foreach(reports, i, r)
+    {
         OWNED char *csv = books_csv(r);
         buf_puts(&b, csv);
     }

@@ -7,17 +7,19 @@
 #include "api/commands.h"
 #include "api/operator.h"
 
-static const char usage[] = "usage: payonce refunds list [--all] [--json]\n"
-                            "       payonce refunds show DEBT [--json]\n"
-                            "       payonce refunds approve DEBT [--note TEXT]\n"
-                            "       payonce refunds hold DEBT --note TEXT\n"
-                            "       payonce refunds pay DEBT [--note TEXT]      approve it, and pay it with the next batch\n"
-                            "       payonce refunds pay --dry-run               what the next batch would hold\n"
-                            "       payonce refunds again DEBT --note TEXT      its nonce was cancelled or spent elsewhere: one more\n"
-                            "       payonce refunds return NETWORK TX LOG       a transfer in suspense goes back to its sender\n"
-                            "\n"
-                            "A debt is paid once, whatever is asked for here and how often: its refund carries a nonce that is a hash of the debt,\n"
-                            "and the token takes a nonce once.\n";
+static const char usage[] =
+    "usage: payonce refunds list [--all] [--json]\n"
+    "       payonce refunds show DEBT [--json]\n"
+    "       payonce refunds approve DEBT [--note TEXT]\n"
+    "       payonce refunds hold DEBT --note TEXT\n"
+    "       payonce refunds pay DEBT [--note TEXT]      approve it, and pay it with the next batch\n"
+    "       payonce refunds pay --dry-run               what the next batch would hold\n"
+    "       payonce refunds again DEBT --note TEXT      its nonce was cancelled or spent elsewhere: one more\n"
+    "       payonce refunds return NETWORK TX LOG       a transfer in suspense goes back to its sender\n"
+    "\n"
+    "A debt is paid once, whatever is asked for here and how often: its refund carries a nonce that is a hash of the "
+    "debt,\n"
+    "and the token takes a nonce once.\n";
 
 static int bad_usage(void)
 {
@@ -36,11 +38,12 @@ static const char *login_name(void)
 
 static void print_debt(const json_t *d)
 {
-    say("%s  %s, %s\n  %s of %s on %s to %s, owed for %" JSON_INTEGER_FORMAT " s\n  for log %" JSON_INTEGER_FORMAT " of %s%s%s\n",
-        member(d, "debt"), member(d, "state"), member(d, "cause"), member(d, "amount"), member(d, "asset"), member(d, "network"),
-        member(d, "payer"), json_integer_value(json_object_get(d, "age_s")), json_integer_value(json_object_get(d, "source_log")),
-        member(d, "source_transaction"), json_object_get(d, "order_id") ? ", order " : "",
-        json_object_get(d, "order_id") ? member(d, "order_id") : "");
+    say("%s  %s, %s\n  %s of %s on %s to %s, owed for %" JSON_INTEGER_FORMAT " s\n  for log %" JSON_INTEGER_FORMAT
+        " of %s%s%s\n",
+        member(d, "debt"), member(d, "state"), member(d, "cause"), member(d, "amount"), member(d, "asset"),
+        member(d, "network"), member(d, "payer"), json_integer_value(json_object_get(d, "age_s")),
+        json_integer_value(json_object_get(d, "source_log")), member(d, "source_transaction"),
+        json_object_get(d, "order_id") ? ", order " : "", json_object_get(d, "order_id") ? member(d, "order_id") : "");
     if (json_object_get(d, "reason"))
         say("  why: %s\n", member(d, "reason"));
     if (json_object_get(d, "refund_transaction"))
@@ -93,7 +96,8 @@ static int show(const struct config *c, const struct hash32 *debt, bool json)
     print_debt(d);
     say("  refund nonce %s, from %s; tried %" JSON_INTEGER_FORMAT " time(s), next %s\n", member(d, "refund_nonce"),
         member(d, "refund_wallet"), json_integer_value(json_object_get(d, "tries")), member(d, "next_try"));
-    json_array_foreach(json_object_get(d, "sent_in"), i, t) say("  sent in %s  %s\n", member(t, "hash"), member(t, "state"));
+    json_array_foreach(json_object_get(d, "sent_in"), i, t)
+        say("  sent in %s  %s\n", member(t, "hash"), member(t, "state"));
     return EXIT_OK;
 }
 

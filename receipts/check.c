@@ -5,7 +5,12 @@
 #include "base/json.h"
 #include "receipts/receipts.h"
 
-struct wanted { struct address asset, from, to; struct amount value; uint64_t log_index; bool has_from, has_log, found; };
+struct wanted {
+    struct address asset, from, to;
+    struct amount value;
+    uint64_t log_index;
+    bool has_from, has_log, found;
+};
 
 static void transfer(void *arg, const struct auth_event *e, const struct hash32 *nonce)
 {
@@ -46,22 +51,24 @@ static bool say(json_t *facts, bool ok, const char *what, const char *tx, uint64
 static bool check_payment(const json_t *payment, struct rpc *rpc, json_t *facts)
 {
     struct wanted w = { .has_from = true, .has_log = true };
-    const char *amount = json_str(payment, "amount"), *tx = json_str(payment, "transaction"), *state = json_str(payment, "state");
+    const char *amount = json_str(payment, "amount"), *tx = json_str(payment, "transaction"),
+               *state = json_str(payment, "state");
     uint64_t block = 0;
     if (!state || strcmp(state, "settled") != 0 || !tx)
         return true;
     w.log_index = (uint64_t)json_integer_value(json_object_get(payment, "log_index"));
     const bool read = amount && read_address(payment, "asset", &w.asset) && read_address(payment, "payer", &w.from) &&
                       read_address(payment, "payee", &w.to) && amount_read(amount, strlen(amount), &w.value);
-    const bool ok = read && look(rpc, tx, &w, &block) &&
-                    block == (uint64_t)json_integer_value(json_object_get(payment, "block"));
+    const bool ok =
+        read && look(rpc, tx, &w, &block) && block == (uint64_t)json_integer_value(json_object_get(payment, "block"));
     return say(facts, ok, "the payment", tx, block);
 }
 
 static bool check_refund(const json_t *debt, const json_t *payment, struct rpc *rpc, json_t *facts)
 {
     struct wanted w = { 0 };
-    const char *amount = json_str(debt, "amount"), *tx = json_str(debt, "transaction"), *state = json_str(debt, "state");
+    const char *amount = json_str(debt, "amount"), *tx = json_str(debt, "transaction"),
+               *state = json_str(debt, "state");
     uint64_t block = 0;
     if (!state || strcmp(state, "refunded") != 0)
         return true;

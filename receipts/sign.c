@@ -6,7 +6,8 @@
 
 static const char record_domain[] = "payonce receipt", record_type[] = "Record(string json)";
 static const char x402_domain[] = "x402 receipt";
-static const char x402_type[] = "Receipt(uint256 version,string network,string resourceUrl,string payer,uint256 issuedAt,string transaction)";
+static const char x402_type[] =
+    "Receipt(uint256 version,string network,string resourceUrl,string payer,uint256 issuedAt,string transaction)";
 
 static char *signature_hex(const struct key *signer, const struct hash32 *digest)
 {
@@ -38,9 +39,10 @@ void record_sign(json_t *document, const struct key *signer)
     json_object_del(document, "signature");
     const struct hash32 digest = record_digest(document);
     OWNED char *hex = signature_hex(signer, &digest);
-    json_object_set_new(document, "signature", json_pack("{s:s, s:{s:s, s:s, s:i}, s:s, s:s, s:s}", "format", "eip712", "domain", "name",
-                        record_domain, "version", "1", "chainId", 1, "type", record_type, "signer", address_checksum(&signer->address).s,
-                        "value", hex));
+    json_object_set_new(document, "signature",
+                        json_pack("{s:s, s:{s:s, s:s, s:i}, s:s, s:s, s:s}", "format", "eip712", "domain", "name",
+                                  record_domain, "version", "1", "chainId", 1, "type", record_type, "signer",
+                                  address_checksum(&signer->address).s, "value", hex));
 }
 
 static struct hash32 x402_digest(const json_t *payload)
@@ -56,11 +58,11 @@ static struct hash32 x402_digest(const json_t *payload)
     return typed_digest(x402_domain, x402_type, words, COUNT(words));
 }
 
-json_t *x402_receipt(const struct key *signer, const char *network, const char *url, const char *payer, int64_t issued_at,
-                     const char *transaction)
+json_t *x402_receipt(const struct key *signer, const char *network, const char *url, const char *payer,
+                     int64_t issued_at, const char *transaction)
 {
-    json_t *payload = json_pack("{s:i, s:s, s:s, s:s, s:I, s:s}", "version", 1, "network", network, "resourceUrl", url, "payer", payer,
-                                "issuedAt", (json_int_t)issued_at, "transaction", transaction);
+    json_t *payload = json_pack("{s:i, s:s, s:s, s:s, s:I, s:s}", "version", 1, "network", network, "resourceUrl", url,
+                                "payer", payer, "issuedAt", (json_int_t)issued_at, "transaction", transaction);
     const struct hash32 digest = x402_digest(payload);
     OWNED char *hex = signature_hex(signer, &digest);
     return json_pack("{s:s, s:o, s:s}", "format", "eip712", "payload", payload, "signature", hex);
@@ -85,8 +87,8 @@ enum receipt_check receipt_check(const json_t *document, struct address *ret_sig
     const char *claim = json_str(signature, "signer");
     if (!signature)
         return RECEIPT_UNSIGNED;
-    if (!claim || !address_read(claim, strlen(claim), &claimed) || !signer_of(json_object_get(signature, "value"), &digest, &signer) ||
-        !address_eq(&claimed, &signer))
+    if (!claim || !address_read(claim, strlen(claim), &claimed) ||
+        !signer_of(json_object_get(signature, "value"), &digest, &signer) || !address_eq(&claimed, &signer))
         return RECEIPT_CHANGED;
     if (x402) {
         const struct hash32 inner = x402_digest(json_object_get(x402, "payload"));

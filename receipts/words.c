@@ -3,7 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-struct word { const char *key, *text; };
+struct word {
+    const char *key, *text;
+};
 
 static const char *find(const struct word *list, size_t n, const char *key)
 {
@@ -86,7 +88,8 @@ char *words_amount(const char *minor, const struct receipt_links *l)
 
 char *words_finality(const json_t *payment)
 {
-    const json_int_t block = json_integer_value(json_object_get(payment, "block")), depth = json_integer_value(json_object_get(payment, "depth"));
+    const json_int_t block = json_integer_value(json_object_get(payment, "block")),
+                     depth = json_integer_value(json_object_get(payment, "depth"));
     if (!json_object_get(payment, "block"))
         return str_copy("Not on the chain.");
     if (json_is_true(json_object_get(payment, "final")))
@@ -100,10 +103,12 @@ static void refund_sums(const json_t *receipt, struct amount *ret_back, struct a
     size_t i;
     json_t *d;
     *ret_back = *ret_owed = AMOUNT_ZERO;
-    json_array_foreach(json_object_get(receipt, "refunds"), i, d) {
+    json_array_foreach(json_object_get(receipt, "refunds"), i, d)
+    {
         const char *state = json_str(d, "state"), *text = json_str(d, "amount");
         struct amount a;
-        if (!state || !text || !amount_read(text, strlen(text), &a) || strcmp(state, "earned") == 0 || strcmp(state, "cancelled") == 0)
+        if (!state || !text || !amount_read(text, strlen(text), &a) || strcmp(state, "earned") == 0 ||
+            strcmp(state, "cancelled") == 0)
             continue;
         struct amount *sum = strcmp(state, "refunded") == 0 ? ret_back : ret_owed;
         (void)!amount_add(*sum, a, sum);

@@ -11,8 +11,8 @@ char *words_amount(const char *minor, const struct receipt_links *l) MUST_CHECK;
 char *words_headline(const json_t *receipt, const struct receipt_links *l) MUST_CHECK;
 /* How deep, how final. Owned. */
 char *words_finality(const json_t *payment) MUST_CHECK;
-const char *words_event(const char *event);              /* of the timeline, in words */
-const char *words_cause(const char *cause);              /* why money is owed back */
+const char *words_event(const char *event); /* of the timeline, in words */
+const char *words_cause(const char *cause); /* why money is owed back */
 const char *words_debt(const char *state);
 
 #endif

@@ -1,5 +1,6 @@
-/* The auditor: entry by entry, is it a Transfer of the chain, with its amount, once, in the accounts where it belongs; and Transfer by
- * Transfer, is it in the journal. It trusts no class and no state of the database where it can work the matter out itself. */
+/* The auditor: entry by entry, is it a Transfer of the chain, with its amount, once, in the accounts where it belongs;
+ * and Transfer by Transfer, is it in the journal. It trusts no class and no state of the database where it can work the
+ * matter out itself. */
 #include "refunds/audit.h"
 
 #include <inttypes.h>
@@ -16,17 +17,18 @@ struct audit {
     const struct net *n;
     struct audit_wallet wallet[64];
     size_t wallets;
-    uint64_t start;                  /* what came in up to here is in the opening balances */
-    uint64_t until;                  /* the block that everything is compared at */
+    uint64_t start; /* what came in up to here is in the opening balances */
+    uint64_t until; /* the block that everything is compared at */
     struct seen_list seen;
     json_t *differences;
-    json_t *sources;                 /* "tx log" of what came in: {account: sum of all its entries} */
-    json_t *totals;                  /* "asset account": sum */
-    json_t *payouts;                 /* debt: the entry that paid it */
+    json_t *sources; /* "tx log" of what came in: {account: sum of all its entries} */
+    json_t *totals;  /* "asset account": sum */
+    json_t *payouts; /* debt: the entry that paid it */
     struct db_rows *debts;
 };
 
-static void differ(struct audit *a, const char *kind, const char *what, const char *expected, const char *found, int64_t entry)
+static void differ(struct audit *a, const char *kind, const char *what, const char *expected, const char *found,
+                   int64_t entry)
 {
     json_t *o = json_pack("{s:s, s:s, s:s, s:s}", "kind", kind, "what", what, "expected", expected, "found", found);
     if (entry > 0)
@@ -94,7 +96,8 @@ static bool read_chain(struct audit *a)
 /* ---- an entry ---- */
 
 /* What the entry must put into our wallets' accounts, and whether it does. */
-static void compare_amount(struct audit *a, const struct db_rows *rows, int i, const struct seen *s, const json_t *lines, bool in)
+static void compare_amount(struct audit *a, const struct db_rows *rows, int i, const struct seen *s,
+                           const json_t *lines, bool in)
 {
     const struct audit_wallet *from = wallet_of(a, &s->from), *to = wallet_of(a, &s->to);
     const struct amount_text amount = amount_text(s->amount);
@@ -149,7 +152,8 @@ static void judge_payout(struct audit *a, const struct db_rows *rows, int i, con
     json_object_set_new(a->payouts, debt.s, json_integer(entry));
     const struct hash32 nonce = nonce_of(a->debts, row);
     if (s && (!s->has_nonce || !hash_eq(&nonce, &s->nonce)))
-        differ(a, "refund without a debt", debt.s, hash_text(&nonce).s, s->has_nonce ? hash_text(&s->nonce).s : "no nonce", entry);
+        differ(a, "refund without a debt", debt.s, hash_text(&nonce).s,
+               s->has_nonce ? hash_text(&s->nonce).s : "no nonce", entry);
 }
 
 static void judge_entry(struct audit *a, const struct db_rows *rows, int i)
@@ -167,7 +171,8 @@ static void judge_entry(struct audit *a, const struct db_rows *rows, int i)
         differ(a, "edited row", "the entry or its postings were changed", "its digest", "another", id);
     if (!row_is(rows, i, "sum", "0"))
         differ(a, "unbalanced", "the entry's postings", "0", row_text(rows, i, "sum").p, id);
-    json_object_foreach(lines, account, amount) {
+    json_object_foreach(lines, account, amount)
+    {
         OWNED char *key = str_format("%s %s", row_text(rows, i, "asset").p, account);
         add_to(a->totals, key, json_string_value(amount));
     }
@@ -235,16 +240,20 @@ static void judge_transfers(struct audit *a)
 
 /* ---- in the right accounts? ---- */
 
-struct split { struct sum income, owed, suspense, clearing; };
+struct split {
+    struct sum income, owed, suspense, clearing;
+};
 
 /* What the orders and debts make of an incoming Transfer. */
-static void split_of(const struct audit *a, const json_t *prices, const struct seen *s, const char *key, struct split *ret)
+static void split_of(const struct audit *a, const json_t *prices, const struct seen *s, const char *key,
+                     struct split *ret)
 {
     const struct amount_text amount = amount_text(s->amount);
     const char *price = json_str(prices, key), *debt = NULL;
     for (int i = 0; i < db_count(a->debts); i++)
-        if (memcmp(row_bytes(a->debts, i, "tx").p, s->tx.b, 32) == 0 && (uint64_t)row_int(a->debts, i, "log_index") == s->log_index &&
-            !row_is(a->debts, i, "state", "earned") && !row_is(a->debts, i, "state", "cancelled"))
+        if (memcmp(row_bytes(a->debts, i, "tx").p, s->tx.b, 32) == 0 &&
+            (uint64_t)row_int(a->debts, i, "log_index") == s->log_index && !row_is(a->debts, i, "state", "earned") &&
+            !row_is(a->debts, i, "state", "cancelled"))
             debt = row_text(a->debts, i, "amount").p;
     memset(ret, 0, sizeof *ret);
     if (debt)
@@ -253,7 +262,8 @@ static void split_of(const struct audit *a, const json_t *prices, const struct s
     (void)!(sum_take(rest, slice_of(amount.s)) && (!debt || sum_add(rest, slice_of(debt))));
 }
 
-static void compare_account(struct audit *a, const json_t *accounts, const char *account, const struct sum *expected, const char *key)
+static void compare_account(struct audit *a, const json_t *accounts, const char *account, const struct sum *expected,
+                            const char *key)
 {
     struct sum d = *expected;
     const char *found = json_str(accounts, account) ? json_str(accounts, account) : "0";
@@ -297,8 +307,9 @@ static void judge_debt(struct audit *a, int i)
 {
     struct hash32 tx, id, nonce, has;
     struct address payer;
-    if (!row_copy(a->debts, i, "tx", tx.b, 32) || !row_copy(a->debts, i, "id", id.b, 32) || !row_copy(a->debts, i, "payer", payer.b, 20) ||
-        !row_copy(a->debts, i, "refund_nonce", has.b, 32) || row_is(a->debts, i, "state", "cancelled"))
+    if (!row_copy(a->debts, i, "tx", tx.b, 32) || !row_copy(a->debts, i, "id", id.b, 32) ||
+        !row_copy(a->debts, i, "payer", payer.b, 20) || !row_copy(a->debts, i, "refund_nonce", has.b, 32) ||
+        row_is(a->debts, i, "state", "cancelled"))
         return;
     const struct hash_text name = hash_text(&id);
     const struct seen *s = audit_find(&a->seen, &tx, (uint64_t)row_int(a->debts, i, "log_index"));
@@ -309,12 +320,14 @@ static void judge_debt(struct audit *a, int i)
         differ(a, "edited row", name.s, hash_text(&nonce).s, hash_text(&has).s, 0);
     size_t paid = 0;
     for (size_t k = 0; k < a->seen.n; k++)
-        paid += a->seen.of[k].has_nonce && hash_eq(&a->seen.of[k].nonce, &nonce) && address_eq(&a->seen.of[k].to, &payer);
+        paid +=
+            a->seen.of[k].has_nonce && hash_eq(&a->seen.of[k].nonce, &nonce) && address_eq(&a->seen.of[k].to, &payer);
     if (row_is(a->debts, i, "state", "refunded") != (paid == 1) && row_null(a->debts, i, "refund_tx") == (paid == 1))
         differ(a, "wrong state", name.s, paid ? "refunded" : "not refunded", row_text(a->debts, i, "state").p, 0);
 }
 
-/* What left the refund wallet without a debt's nonce, for somebody who has been paid back already, is paid twice by hand. */
+/* What left the refund wallet without a debt's nonce, for somebody who has been paid back already, is paid twice by
+ * hand. */
 static void judge_outgoing(struct audit *a, const struct seen *s)
 {
     const struct audit_wallet *from = wallet_of(a, &s->from);
@@ -324,7 +337,8 @@ static void judge_outgoing(struct audit *a, const struct seen *s)
     for (int i = 0; i < db_count(a->debts); i++) {
         const struct hash32 nonce = nonce_of(a->debts, i);
         refund = refund || (s->has_nonce && hash_eq(&nonce, &s->nonce));
-        payer = payer || (row_is(a->debts, i, "state", "refunded") && memcmp(row_bytes(a->debts, i, "payer").p, s->to.b, 20) == 0 &&
+        payer = payer || (row_is(a->debts, i, "state", "refunded") &&
+                          memcmp(row_bytes(a->debts, i, "payer").p, s->to.b, 20) == 0 &&
                           amount_cmp(row_amount(a->debts, i, "amount"), s->amount) == 0);
     }
     OWNED char *what = source_key(&s->tx, s->log_index);
@@ -347,10 +361,13 @@ static bool judge_sums(struct audit *a)
             struct hash32 tx, refund;
             const bool paid = row_copy(a->debts, i, "refund_tx", refund.b, 32) &&
                               audit_find(&a->seen, &refund, (uint64_t)row_int(a->debts, i, "refund_log"));
-            const bool open = !paid && !row_is(a->debts, i, "state", "earned") && !row_is(a->debts, i, "state", "cancelled");
+            const bool open =
+                !paid && !row_is(a->debts, i, "state", "earned") && !row_is(a->debts, i, "state", "cancelled");
             (void)row_copy(a->debts, i, "tx", tx.b, 32);
-            const bool booked = !row_null(a->debts, i, "source_block") && (uint64_t)row_int(a->debts, i, "source_block") <= a->start;
-            if (open && memcmp(token.p, a->n->tokens[k].address.b, 20) == 0 && (booked || audit_find(&a->seen, &tx, (uint64_t)row_int(a->debts, i, "log_index"))))
+            const bool booked =
+                !row_null(a->debts, i, "source_block") && (uint64_t)row_int(a->debts, i, "source_block") <= a->start;
+            if (open && memcmp(token.p, a->n->tokens[k].address.b, 20) == 0 &&
+                (booked || audit_find(&a->seen, &tx, (uint64_t)row_int(a->debts, i, "log_index"))))
                 (void)!sum_take(&debts, row_text(a->debts, i, "amount"));
         }
         const char *books = json_str(a->totals, key) ? json_str(a->totals, key) : "0";
@@ -388,7 +405,12 @@ static bool judge(struct audit *a)
 
 json_t *audit_network(struct db *db, struct rpc *rpc, const struct net *n)
 {
-    struct audit a = { .db = db, .rpc = rpc, .n = n, .differences = json_array(), .sources = json_object(), .totals = json_object(),
+    struct audit a = { .db = db,
+                       .rpc = rpc,
+                       .n = n,
+                       .differences = json_array(),
+                       .sources = json_object(),
+                       .totals = json_object(),
                        .payouts = json_object() };
     const bool ok = judge(&a);
     json_decref(a.sources);

@@ -6,7 +6,11 @@
 enum { SPAN_MAX = 2000 };
 
 /* What belongs together in a transaction: AuthorizationUsed(wallet, nonce), and the token's next log. */
-struct used { struct hash32 tx, nonce; uint64_t log_index; struct address asset; };
+struct used {
+    struct hash32 tx, nonce;
+    uint64_t log_index;
+    struct address asset;
+};
 
 static size_t slot_of(const struct seen_list *l, const struct hash32 *tx, uint64_t log_index)
 {
@@ -56,8 +60,8 @@ void seen_done(struct seen_list *l)
     free(l->slot);
 }
 
-static json_t *filter(const struct net *n, uint64_t from, uint64_t to, const struct hash32 *topic, const struct address *first,
-                      const struct address *second)
+static json_t *filter(const struct net *n, uint64_t from, uint64_t to, const struct hash32 *topic,
+                      const struct address *first, const struct address *second)
 {
     json_t *tokens = json_array(), *topics = json_array();
     for (size_t i = 0; i < n->token_count; i++)
@@ -66,7 +70,8 @@ static json_t *filter(const struct net *n, uint64_t from, uint64_t to, const str
     json_array_append_new(topics, first ? topic_of_address(first) : json_null());
     if (second)
         json_array_append_new(topics, topic_of_address(second));
-    return json_pack("[{s:o, s:o, s:o, s:o}]", "fromBlock", rpc_u64(from), "toBlock", rpc_u64(to), "address", tokens, "topics", topics);
+    return json_pack("[{s:o, s:o, s:o, s:o}]", "fromBlock", rpc_u64(from), "toBlock", rpc_u64(to), "address", tokens,
+                     "topics", topics);
 }
 
 static bool read_transfer(const json_t *log, struct seen *ret)
@@ -75,9 +80,11 @@ static bool read_transfer(const json_t *log, struct seen *ret)
     struct hash32 from, to;
     size_t n = 0;
     *ret = (struct seen){ 0 };
-    if (!rpc_read_hash(json_object_get(log, "transactionHash"), &ret->tx) || !rpc_read_u64(json_object_get(log, "logIndex"), &ret->log_index) ||
-        !rpc_read_u64(json_object_get(log, "blockNumber"), &ret->block) || !rpc_read_address(json_object_get(log, "address"), &ret->asset) ||
-        json_array_size(topics) != 3 || !rpc_read_hash(json_array_get(topics, 1), &from) || !rpc_read_hash(json_array_get(topics, 2), &to))
+    if (!rpc_read_hash(json_object_get(log, "transactionHash"), &ret->tx) ||
+        !rpc_read_u64(json_object_get(log, "logIndex"), &ret->log_index) ||
+        !rpc_read_u64(json_object_get(log, "blockNumber"), &ret->block) ||
+        !rpc_read_address(json_object_get(log, "address"), &ret->asset) || json_array_size(topics) != 3 ||
+        !rpc_read_hash(json_array_get(topics, 1), &from) || !rpc_read_hash(json_array_get(topics, 2), &to))
         return false;
     memcpy(ret->from.b, from.b + 12, 20);
     memcpy(ret->to.b, to.b + 12, 20);
@@ -94,7 +101,8 @@ static bool read_transfers(const struct rpc_answer *a, struct seen_list *ret)
     json_t *log;
     if (a->rc != RPC_OK || !json_is_array(a->result))
         return false;
-    json_array_foreach(a->result, i, log) {
+    json_array_foreach(a->result, i, log)
+    {
         struct seen s;
         if (!read_transfer(log, &s))
             return false;
@@ -110,9 +118,11 @@ static bool read_nonces(const struct rpc_answer *a, struct seen_list *l)
     json_t *log;
     if (a->rc != RPC_OK || !json_is_array(a->result))
         return false;
-    json_array_foreach(a->result, i, log) {
+    json_array_foreach(a->result, i, log)
+    {
         struct used u;
-        if (!rpc_read_hash(json_object_get(log, "transactionHash"), &u.tx) || !rpc_read_u64(json_object_get(log, "logIndex"), &u.log_index) ||
+        if (!rpc_read_hash(json_object_get(log, "transactionHash"), &u.tx) ||
+            !rpc_read_u64(json_object_get(log, "logIndex"), &u.log_index) ||
             !rpc_read_hash(json_array_get(json_object_get(log, "topics"), 2), &u.nonce))
             return false;
         struct seen *s = audit_find(l, &u.tx, u.log_index + 1);
@@ -124,7 +134,8 @@ static bool read_nonces(const struct rpc_answer *a, struct seen_list *l)
     return true;
 }
 
-static bool read_range(struct rpc *rpc, const struct net *n, const struct audit_wallet *w, uint64_t from, uint64_t to, struct seen_list *ret)
+static bool read_range(struct rpc *rpc, const struct net *n, const struct audit_wallet *w, uint64_t from, uint64_t to,
+                       struct seen_list *ret)
 {
     struct rpc_item items[] = {
         { "eth_getLogs", filter(n, from, to, &topic_transfer, &w->address, NULL) },

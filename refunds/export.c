@@ -1,4 +1,5 @@
-/* The journal for others: hledger, CSV, JSON lines. The same rows in the same order each time, amounts as the token counts them. */
+/* The journal for others: hledger, CSV, JSON lines. The same rows in the same order each time, amounts as the token
+ * counts them. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -44,7 +45,8 @@ static void receipt_link(struct buf *b, const struct export_source *s, int row)
     buf_printf(b, "%s/receipts/rcp_%s", s->public_url, hex);
 }
 
-static const char csv_head[] = "record,time,network,block,entry,kind,what,account,asset,symbol,decimals,amount,transaction,log,debt,receipt\r\n";
+static const char csv_head[] =
+    "record,time,network,block,entry,kind,what,account,asset,symbol,decimals,amount,transaction,log,debt,receipt\r\n";
 
 static void csv_asset(struct buf *b, const struct export_source *s, const struct db_rows *rows, int i)
 {
@@ -56,8 +58,8 @@ static void csv_asset(struct buf *b, const struct export_source *s, const struct
     buf_printf(b, ",%u,", decimals);
 }
 
-static void csv_balance(struct buf *b, const struct export_source *s, const char *record, int64_t at, const struct db_rows *rows, int i,
-                        const char *amount)
+static void csv_balance(struct buf *b, const struct export_source *s, const char *record, int64_t at,
+                        const struct db_rows *rows, int i, const char *amount)
 {
     buf_printf(b, "%s,%s,", record, time_iso(at).s);
     csv_field(b, row_text(rows, i, "network"));
@@ -95,12 +97,21 @@ static void csv_row(struct buf *b, const struct export_source *s, int i)
 
 /* ---- balances per (network, asset, account) ---- */
 
-struct balance { struct slice network, asset, name; struct sum sum; const struct db_rows *rows; int row; };
-struct balances { struct balance *of; size_t n, room; };
+struct balance {
+    struct slice network, asset, name;
+    struct sum sum;
+    const struct db_rows *rows;
+    int row;
+};
+struct balances {
+    struct balance *of;
+    size_t n, room;
+};
 
 static struct sum *balance_of(struct balances *all, const struct db_rows *rows, int row, const char *name)
 {
-    const struct slice network = row_text(rows, row, "network"), asset = row_text(rows, row, "asset"), account = row_text(rows, row, name);
+    const struct slice network = row_text(rows, row, "network"), asset = row_text(rows, row, "asset"),
+                       account = row_text(rows, row, name);
     for (size_t i = 0; i < all->n; i++) {
         const struct balance *x = &all->of[i];
         if (slice_is(x->name, account.p) && slice_is(x->asset, asset.p) && slice_is(x->network, network.p))
@@ -145,13 +156,16 @@ static void csv_trailer(struct buf *b, const struct export_source *s)
     struct balances debits = { 0 }, credits = { 0 };
     for (int i = 0; i < db_count(s->rows); i++) {
         const struct slice amount = row_text(s->rows, i, "amount");
-        struct sum *debit = balance_of(&debits, s->rows, i, "asset"), *credit = balance_of(&credits, s->rows, i, "asset");
+        struct sum *debit = balance_of(&debits, s->rows, i, "asset"),
+                   *credit = balance_of(&credits, s->rows, i, "asset");
         (void)!sum_add(amount.p[0] == '-' ? credit : debit, amount);
     }
     for (size_t i = 0; i < debits.n; i++) {
         const struct balance *x = &debits.of[i];
-        buf_printf(b, "sum,%s,%s,,,,debits,,%s,,,%s,,,,\r\n", time_iso(s->until).s, x->network.p, x->asset.p, sum_text(&x->sum).s);
-        buf_printf(b, "sum,%s,%s,,,,credits,,%s,,,%s,,,,\r\n", time_iso(s->until).s, x->network.p, x->asset.p, sum_text(&credits.of[i].sum).s);
+        buf_printf(b, "sum,%s,%s,,,,debits,,%s,,,%s,,,,\r\n", time_iso(s->until).s, x->network.p, x->asset.p,
+                   sum_text(&x->sum).s);
+        buf_printf(b, "sum,%s,%s,,,,credits,,%s,,,%s,,,,\r\n", time_iso(s->until).s, x->network.p, x->asset.p,
+                   sum_text(&credits.of[i].sum).s);
     }
     buf_printf(b, "count,%s,,,,,postings,,,,,%d,,,,\r\n", time_iso(s->until).s, db_count(s->rows));
     free(debits.of);
@@ -171,7 +185,8 @@ static void write_csv(struct buf *b, const struct export_source *s, const struct
 
 /* ---- hledger ---- */
 
-static void hledger_amount(struct buf *b, const struct export_source *s, const char *network, const char *asset, const struct sum *sum)
+static void hledger_amount(struct buf *b, const struct export_source *s, const char *network, const char *asset,
+                           const struct sum *sum)
 {
     const char *symbol;
     const unsigned decimals = asset_decimals(s->nets, s->net_count, network, asset, &symbol);
@@ -191,7 +206,8 @@ static void hledger_directives(struct buf *b, const struct export_source *s, con
         }
         if (first)
             buf_printf(b, "commodity 1000.%.*s \"%s %s\"\n", (int)(decimals < 77 ? decimals : 77),
-                       "00000000000000000000000000000000000000000000000000000000000000000000000000000", symbol, x->network.p);
+                       "00000000000000000000000000000000000000000000000000000000000000000000000000000", symbol,
+                       x->network.p);
         if (!known)
             buf_printf(b, "account %s\n", x->name.p);
     }
@@ -217,9 +233,10 @@ static void hledger_opening(struct buf *b, const struct export_source *s)
 static void hledger_head(struct buf *b, const struct export_source *s, int i)
 {
     const struct db_rows *r = s->rows;
-    buf_printf(b, "%.10s %s: %s\n    ; time:%s, entry:%" PRId64 ", network:%s, block:%" PRId64, time_iso(row_int(r, i, "at")).s,
-               row_text(r, i, "kind").p, row_text(r, i, "what").p, time_iso(row_int(r, i, "at")).s, row_int(r, i, "entry"),
-               row_text(r, i, "network").p, row_int(r, i, "block"));
+    buf_printf(b, "%.10s %s: %s\n    ; time:%s, entry:%" PRId64 ", network:%s, block:%" PRId64,
+               time_iso(row_int(r, i, "at")).s, row_text(r, i, "kind").p, row_text(r, i, "what").p,
+               time_iso(row_int(r, i, "at")).s, row_int(r, i, "entry"), row_text(r, i, "network").p,
+               row_int(r, i, "block"));
     if (!row_null(r, i, "tx")) {
         buf_puts(b, "\n    ; tx:");
         csv_hex(b, row_bytes(r, i, "tx"));
@@ -273,7 +290,8 @@ static json_t *entry_json(const struct export_source *s, int i)
     BUF link = { 0 };
     json_t *o = json_pack("{s:I, s:s, s:s, s:I, s:s, s:s}", "entry", (json_int_t)row_int(r, i, "entry"), "time",
                           time_iso(row_int(r, i, "at")).s, "network", row_text(r, i, "network").p, "block",
-                          (json_int_t)row_int(r, i, "block"), "kind", row_text(r, i, "kind").p, "what", row_text(r, i, "what").p);
+                          (json_int_t)row_int(r, i, "block"), "kind", row_text(r, i, "kind").p, "what",
+                          row_text(r, i, "what").p);
     set_hex(o, "transaction", row_bytes(r, i, "tx"));
     if (!row_null(r, i, "log_index"))
         json_object_set_new(o, "log", json_integer(row_int(r, i, "log_index")));
@@ -304,8 +322,9 @@ static void write_jsonl(struct buf *b, const struct export_source *s)
         const char *symbol, *asset = row_text(r, i, "asset").p;
         const unsigned decimals = asset_decimals(s->nets, s->net_count, row_text(r, i, "network").p, asset, &symbol);
         json_array_append_new(json_object_get(entry, "postings"),
-                              json_pack("{s:s, s:s, s:s, s:i, s:s}", "account", row_text(r, i, "account").p, "asset", asset, "symbol", symbol,
-                                        "decimals", (int)decimals, "amount", row_text(r, i, "amount").p));
+                              json_pack("{s:s, s:s, s:s, s:i, s:s}", "account", row_text(r, i, "account").p, "asset",
+                                        asset, "symbol", symbol, "decimals", (int)decimals, "amount",
+                                        row_text(r, i, "amount").p));
     }
 }
 

@@ -1,4 +1,5 @@
-/* What the relayer's transactions cost, each booked once from its receipt when it is final, in the network's own asset. */
+/* What the relayer's transactions cost, each booked once from its receipt when it is final, in the network's own asset.
+ */
 #include "base/log.h"
 #include "refunds/internal.h"
 
@@ -28,10 +29,11 @@ static json_t *cost_json(int64_t id, const struct rpc_answer *a, uint64_t final_
 {
     struct amount cost;
     uint64_t block;
-    if (a->rc != RPC_OK || !cost_of(a->result, &cost) || !rpc_read_u64(json_object_get(a->result, "blockNumber"), &block) ||
-        block > final_block)
+    if (a->rc != RPC_OK || !cost_of(a->result, &cost) ||
+        !rpc_read_u64(json_object_get(a->result, "blockNumber"), &block) || block > final_block)
         return NULL;
-    return json_pack("{s:I, s:s, s:I}", "id", (json_int_t)id, "cost", amount_text(cost).s, "time", (json_int_t)final_time);
+    return json_pack("{s:I, s:s, s:I}", "id", (json_int_t)id, "cost", amount_text(cost).s, "time",
+                     (json_int_t)final_time);
 }
 
 static bool book_costs(struct refunds *r, const struct settler_turn *t)
@@ -61,12 +63,14 @@ static bool book_costs(struct refunds *r, const struct settler_turn *t)
     OWNED char *text = json_write(costs);
     arg_text(&b, r->net->id);
     arg_text(&b, text);
-    return json_array_size(costs) > 0 && db_wait(t->db, "gas_record", &b, clock_mono_ms() + BOOKS_DB_MS, NULL) == DB_OK && n < AT_ONCE;
+    return json_array_size(costs) > 0 &&
+           db_wait(t->db, "gas_record", &b, clock_mono_ms() + BOOKS_DB_MS, NULL) == DB_OK && n < AT_ONCE;
 }
 
 static void book_balance(struct refunds *r, const struct settler_turn *t)
 {
-    struct rpc_item item = { "eth_getBalance", json_pack("[s, o]", address_lower(&r->relayer).s, rpc_u64(t->final.number)) };
+    struct rpc_item item = { "eth_getBalance",
+                             json_pack("[s, o]", address_lower(&r->relayer).s, rpc_u64(t->final.number)) };
     struct rpc_answers answer = settler_ask(t->desk, &item, 1);
     struct amount have;
     const bool ok = answer.a[0].rc == RPC_OK && rpc_read_amount(answer.a[0].result, &have);

@@ -1,6 +1,6 @@
-/* What leaves our wallets, and what comes into the refund wallet: with the transfers that settle/ finds, every movement of our money.
- * Block range by block range up to the final block; cursor, findings and their entries are one commit. A refund is proven here, by
- * its own log, whoever sent it. */
+/* What leaves our wallets, and what comes into the refund wallet: with the transfers that settle/ finds, every movement
+ * of our money. Block range by block range up to the final block; cursor, findings and their entries are one commit. A
+ * refund is proven here, by its own log, whoever sent it. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ struct reading {
     struct refunds *r;
     const struct settler_turn *t;
     const struct address *wallet;
-    const struct token *token;       /* of the receipt that is read now */
+    const struct token *token; /* of the receipt that is read now */
     json_t *findings;
 };
 
@@ -38,8 +38,8 @@ static struct rpc_item logs_item(const struct reading *x, uint64_t from, uint64_
     if (!out)
         json_array_append_new(topics, json_null());
     json_array_append_new(topics, topic_of_address(x->wallet));
-    return (struct rpc_item){ "eth_getLogs", json_pack("[{s:o, s:o, s:o, s:o}]", "fromBlock", rpc_u64(from), "toBlock", rpc_u64(to),
-                                                       "address", tokens, "topics", topics) };
+    return (struct rpc_item){ "eth_getLogs", json_pack("[{s:o, s:o, s:o, s:o}]", "fromBlock", rpc_u64(from), "toBlock",
+                                                       rpc_u64(to), "address", tokens, "topics", topics) };
 }
 
 /* The transactions that hold them, once each, with their block. False: malformed. */
@@ -49,7 +49,8 @@ static bool add_transactions(const json_t *logs, json_t *list)
     json_t *log;
     if (!json_is_array(logs))
         return false;
-    json_array_foreach(logs, i, log) {
+    json_array_foreach(logs, i, log)
+    {
         struct hash32 tx;
         if (!rpc_read_hash(json_object_get(log, "transactionHash"), &tx))
             return false;
@@ -86,8 +87,9 @@ static bool read_one(struct reading *x, const struct rpc_answer *receipt_answer,
     struct receipt receipt = { 0 };
     struct block b;
     const size_t before = json_array_size(x->findings);
-    bool ok = receipt_answer->rc == RPC_OK && receipt_read(receipt_answer->result, &receipt) && receipt.found && block_answer->rc == RPC_OK &&
-              block_read(block_answer->result, &b) && hash_eq(&b.hash, &receipt.block_hash) && b.number <= x->t->final.number;
+    bool ok = receipt_answer->rc == RPC_OK && receipt_read(receipt_answer->result, &receipt) && receipt.found &&
+              block_answer->rc == RPC_OK && block_read(block_answer->result, &b) &&
+              hash_eq(&b.hash, &receipt.block_hash) && b.number <= x->t->final.number;
     for (size_t i = 0; ok && i < x->r->net->token_count; i++) {
         x->token = &x->r->net->tokens[i];
         ok = receipt_each_transfer(&receipt, &x->token->address, NULL, found, x);
@@ -104,7 +106,8 @@ static bool read_all(struct reading *x, json_t *transactions)
     size_t n = 0, left = json_object_size(transactions);
     const char *tx;
     json_t *block;
-    json_object_foreach(transactions, tx, block) {
+    json_object_foreach(transactions, tx, block)
+    {
         items[n++] = (struct rpc_item){ "eth_getTransactionReceipt", json_pack("[s]", tx) };
         items[n++] = (struct rpc_item){ "eth_getBlockByNumber", json_pack("[O, b]", block, 0) };
         if (--left > 0 && n < COUNT(items))
@@ -135,7 +138,8 @@ static bool record(const struct reading *x, uint64_t from, uint64_t to)
     arg_text(&a, x->t->by);
     FAILPOINT("ledger-before-movements");
     if (json_array_size(x->findings) > 0)
-        log_info("ledger.moved", "network=%s movements=%zu up_to=%" PRIu64, x->r->net->id, json_array_size(x->findings), to);
+        log_info("ledger.moved", "network=%s movements=%zu up_to=%" PRIu64, x->r->net->id, json_array_size(x->findings),
+                 to);
     bool ok = db_wait(x->t->db, "movements_record", &a, clock_mono_ms() + BOOKS_DB_MS, NULL) == DB_OK;
     FAILPOINT("ledger-after-movements");
     return ok;
@@ -196,7 +200,8 @@ static bool scan_wallet(struct refunds *r, const struct settler_turn *t, size_t 
     arg_text(&a, r->net->id);
     arg_bytes(&a, x.wallet->b, 20);
     arg_int(&a, (int64_t)t->final.number);
-    if (db_wait(t->db, "movement_cursor", &a, clock_mono_ms() + BOOKS_DB_MS, &rows) != DB_OK || row_null(rows, 0, "block"))
+    if (db_wait(t->db, "movement_cursor", &a, clock_mono_ms() + BOOKS_DB_MS, &rows) != DB_OK ||
+        row_null(rows, 0, "block"))
         return true;
     const uint64_t from = (uint64_t)row_int(rows, 0, "block"), span = r->span[i] ? r->span[i] : SPAN_MAX;
     if (!row_bool(rows, 0, "opened"))

@@ -1,5 +1,6 @@
-/* Paying debts back, a batch at a time: sign, commit, send. Whatever is lost on the way, each step may be done again, since a debt's
- * nonce is a hash of the debt and the token lets it move money once. What was paid is proven by its log (movements.c). */
+/* Paying debts back, a batch at a time: sign, commit, send. Whatever is lost on the way, each step may be done again,
+ * since a debt's nonce is a hash of the debt and the token lets it move money once. What was paid is proven by its log
+ * (movements.c). */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,8 +15,8 @@ struct batch {
     const struct settler_turn *t;
     const struct refund_policy *p;
     const struct db_rows *due;
-    struct authorization *refund;    /* one a row of due */
-    int *row;                        /* those that can be paid */
+    struct authorization *refund; /* one a row of due */
+    int *row;                     /* those that can be paid */
     int n;
 };
 
@@ -53,8 +54,8 @@ static void look_at_spent(const struct batch *b, int row)
     size_t n = 0;
     memcpy(call + 16, x->from.b, 20);
     memcpy(call + 36, x->nonce.b, 32);
-    struct rpc_item item = { "eth_call", json_pack("[{s:s, s:o}, o]", "to", address_lower(&b->p->token->address).s, "data",
-                                                   rpc_hex(call, sizeof call), rpc_u64(b->t->final.number)) };
+    struct rpc_item item = { "eth_call", json_pack("[{s:s, s:o}, o]", "to", address_lower(&b->p->token->address).s,
+                                                   "data", rpc_hex(call, sizeof call), rpc_u64(b->t->final.number)) };
     struct rpc_answers r = settler_ask(b->t->desk, &item, 1);
     OWNED uint8_t *flag = r.a[0].rc == RPC_OK ? rpc_read_data(r.a[0].result, &n) : NULL;
     const bool spent = flag && n == 32 && flag[31];
@@ -68,7 +69,8 @@ static void look_at_spent(const struct batch *b, int row)
     (void)!db_wait(b->t->db, "payout_spent", &a, clock_mono_ms() + BOOKS_DB_MS, NULL);
 }
 
-/* Asked of the token itself. A nonce that is used is signed again and sent no more: the database may have forgotten what it paid. */
+/* Asked of the token itself. A nonce that is used is signed again and sent no more: the database may have forgotten
+ * what it paid. */
 static bool judge(struct batch *b, int row, bool *ret_send)
 {
     const struct auth_facts f = checker_wait(b->r->checker, b->p->token, &b->refund[row]);
@@ -194,7 +196,8 @@ static void pay(struct batch *b)
 
 /* ---- what is due ---- */
 
-static bool read_funds(struct refunds *r, const struct settler_turn *t, const struct refund_policy *p, struct amount *ret)
+static bool read_funds(struct refunds *r, const struct settler_turn *t, const struct refund_policy *p,
+                       struct amount *ret)
 {
     struct rpc_item item = balance_item(&p->token->address, &r->wallet->address, t->head.number);
     struct rpc_answers answer = rpc_wait(t->rpc, &item, 1);
@@ -218,7 +221,8 @@ static bool approve(struct refunds *r, const struct settler_turn *t, const struc
     arg_amount(&a, p->minimum);
     arg_amount(&a, p->approve_above);
     arg_text(&a, t->by);
-    return p->mode != REFUNDS_AUTOMATIC || db_wait(t->db, "debts_approve", &a, clock_mono_ms() + BOOKS_DB_MS, NULL) == DB_OK;
+    return p->mode != REFUNDS_AUTOMATIC ||
+           db_wait(t->db, "debts_approve", &a, clock_mono_ms() + BOOKS_DB_MS, NULL) == DB_OK;
 }
 
 static void policy_turn(struct refunds *r, const struct settler_turn *t, const struct refund_policy *p)

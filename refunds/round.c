@@ -36,8 +36,8 @@ bool balance_read(const struct rpc_answer *a, struct amount *ret)
     return true;
 }
 
-struct refunds *refunds_new(const struct net *n, const struct refund_policy *policies, size_t count, const struct key *wallet,
-                            const struct address *relayer)
+struct refunds *refunds_new(const struct net *n, const struct refund_policy *policies, size_t count,
+                            const struct key *wallet, const struct address *relayer)
 {
     struct refunds *r = mem_new(sizeof *r);
     r->net = n;
@@ -73,12 +73,14 @@ static void add_wallet(json_t *list, const struct address *a, const char *role)
     json_array_append_new(list, o);
 }
 
-/* Which wallets are ours. Another refund wallet than the one that signed what is still open is refused: two wallets could pay one debt. */
+/* Which wallets are ours. Another refund wallet than the one that signed what is still open is refused: two wallets
+ * could pay one debt. */
 static bool pin(struct refunds *r, const struct settler_turn *t)
 {
     JSON *list = json_array();
     for (size_t i = 0; i < r->wallet_count; i++)
-        add_wallet(list, &r->wallets[i], r->wallet && address_eq(&r->wallets[i], &r->wallet->address) ? "refund" : "receive");
+        add_wallet(list, &r->wallets[i],
+                   r->wallet && address_eq(&r->wallets[i], &r->wallet->address) ? "refund" : "receive");
     if (!refunds_wallet_is(r, &r->relayer))
         add_wallet(list, &r->relayer, "relayer");
     OWNED char *text = json_write(list);
@@ -89,7 +91,8 @@ static bool pin(struct refunds *r, const struct settler_turn *t)
     if (db_wait(t->db, "wallets_pin", &a, clock_mono_ms() + BOOKS_DB_MS, &rows) != DB_OK)
         return false;
     if (!row_is(rows, 0, "verdict", "ok") && !r->refused)
-        log_error("ledger.wallet_changed", "network=%s hint=refunds signed by another wallet are not proven dead; configure that wallet again",
+        log_error("ledger.wallet_changed",
+                  "network=%s hint=refunds signed by another wallet are not proven dead; configure that wallet again",
                   r->net->id);
     r->refused = !row_is(rows, 0, "verdict", "ok");
     r->pinned = !r->refused;

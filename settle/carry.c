@@ -1,5 +1,5 @@
-/* A call of the relayer's that settles no authorization of ours: the same lease, account nonces and commit before the first byte; what
- * becomes of it afterwards is the relay's ordinary business. */
+/* A call of the relayer's that settles no authorization of ours: the same lease, account nonces and commit before the
+ * first byte; what becomes of it afterwards is the relay's ordinary business. */
 #include <inttypes.h>
 
 #include "base/failpoint.h"
@@ -11,8 +11,8 @@ struct rpc_answers settler_ask(struct desk *d, struct rpc_item *items, size_t n)
     return quorum_wait(d, items, n);
 }
 
-static struct db_rows *store(struct desk *d, const struct settler_call *call, const struct transaction *tx, const struct hash32 *hash,
-                             const struct buf *raw)
+static struct db_rows *store(struct desk *d, const struct settler_call *call, const struct transaction *tx,
+                             const struct hash32 *hash, const struct buf *raw)
 {
     DB_ARGS a = { 0 };
     struct db_rows *rows = NULL;
@@ -57,7 +57,8 @@ bool settler_carry(struct desk *d, const struct settler_call *call)
     FAILPOINT("carry-after-store");
     d->next_nonce = (uint64_t)row_int(rows, 0, "next_nonce");
     d->open = true;
-    log_info("settler.carried", "network=%s tx=%s nonce=%" PRIu64 " for=%s", d->net->id, hash_text(&hash).s, tx.nonce, call->function);
+    log_info("settler.carried", "network=%s tx=%s nonce=%" PRIu64 " for=%s", d->net->id, hash_text(&hash).s, tx.nonce,
+             call->function);
     desk_broadcast(d, rows, 0);
     return true;
 }

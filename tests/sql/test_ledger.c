@@ -1,4 +1,5 @@
-/* The books and the debts in them: what is booked once and corrected by entries, and what the database refuses whatever is asked of it. */
+/* The books and the debts in them: what is booked once and corrected by entries, and what the database refuses whatever
+ * is asked of it. */
 #include "money.h"
 
 #include <stdio.h>
@@ -28,7 +29,9 @@ static void owed_one(void)
 
 static void account_is(const char *name, const char *sum)
 {
-    OWNED char *q = str_format("SELECT coalesce(sum(p.amount), 0) FROM postings p JOIN accounts a ON a.id = p.account_id WHERE name = '%s'", name);
+    OWNED char *q = str_format(
+        "SELECT coalesce(sum(p.amount), 0) FROM postings p JOIN accounts a ON a.id = p.account_id WHERE name = '%s'",
+        name);
     sql_is(pg, q, sum);
 }
 
@@ -45,7 +48,8 @@ static void approve(void)
 static void sign(const char *expected)
 {
     sql_is(pg,
-           "SELECT count(*) FROM payouts_sign('eip155:1', b(8, 20), (SELECT json_agg(json_build_object('id', encode(id, 'hex'), 'signature',"
+           "SELECT count(*) FROM payouts_sign('eip155:1', b(8, 20), (SELECT json_agg(json_build_object('id', "
+           "encode(id, 'hex'), 'signature',"
            " repeat('ab', 65), 'valid_before', 99))::text FROM debts), '" BY_SETTLER "')",
            expected);
 }
@@ -53,12 +57,15 @@ static void sign(const char *expected)
 /* The refund as the wallet's scan finds it. */
 static void refund_lands(const char *amount, int tx)
 {
-    OWNED char *q = str_format(
-        "INSERT INTO movement_scans VALUES ('eip155:1', b(8, 20), 0, 0) ON CONFLICT (network, wallet) DO UPDATE SET block = 0;"
-        "SELECT movements_record('eip155:1', b(8, 20), 0, 50, json_build_array(json_build_object('tx', encode(b(%d, 32), 'hex'), 'log_index', 3,"
-        "'asset', encode(b(7, 20), 'hex'), 'sender', encode(b(8, 20), 'hex'), 'receiver', encode(b(1, 20), 'hex'), 'amount', '%s', 'block', 40,"
-        "'block_hash', encode(b(6, 32), 'hex'), 'block_time', 9, 'nonce', (SELECT encode(refund_nonce, 'hex') FROM debts)))::text, '" BY_SETTLER "')",
-        tx, amount);
+    OWNED char *q = str_format("INSERT INTO movement_scans VALUES ('eip155:1', b(8, 20), 0, 0) ON CONFLICT (network, "
+                               "wallet) DO UPDATE SET block = 0;"
+                               "SELECT movements_record('eip155:1', b(8, 20), 0, 50, "
+                               "json_build_array(json_build_object('tx', encode(b(%d, 32), 'hex'), 'log_index', 3,"
+                               "'asset', encode(b(7, 20), 'hex'), 'sender', encode(b(8, 20), 'hex'), 'receiver', "
+                               "encode(b(1, 20), 'hex'), 'amount', '%s', 'block', 40,"
+                               "'block_hash', encode(b(6, 32), 'hex'), 'block_time', 9, 'nonce', (SELECT "
+                               "encode(refund_nonce, 'hex') FROM debts)))::text, '" BY_SETTLER "')",
+                               tx, amount);
     sql_run(pg, q);
 }
 
@@ -81,7 +88,10 @@ static void test_books(void **state)
     refund_lands("10000", 77); /* I10, I11, K03: told again */
     sql_is(pg, "SELECT count(*) FROM entries", "2");
     sql_is(pg, "SELECT status FROM order_status", "refunded");
-    sql_is(pg, "SELECT count(*) FROM entries e JOIN LATERAL audit_entries('eip155:1', 0, 100) x ON x.id = e.id WHERE NOT x.whole", "0");
+    sql_is(pg,
+           "SELECT count(*) FROM entries e JOIN LATERAL audit_entries('eip155:1', 0, 100) x ON x.id = e.id WHERE NOT "
+           "x.whole",
+           "0");
 }
 
 /* A refund of another amount, or under another nonce, is none: money left the wallet, and the debt stays. (I15) */
@@ -97,7 +107,8 @@ static void test_not_the_refund(void **state)
     account_is("equity:withdrawals", "9999");
 }
 
-/* A database that forgot what it paid books it when the chain shows it, and pays no more: the wallet's scan finds the nonce. */
+/* A database that forgot what it paid books it when the chain shows it, and pays no more: the wallet's scan finds the
+ * nonce. */
 static void test_forgotten(void **state)
 {
     (void)state;
@@ -121,10 +132,12 @@ static void test_correction(void **state)
     sql_run(pg, "SELECT journal_round('eip155:1', '" BY_SETTLER "')");
     account_is("income:sales", "0");
     account_is("liabilities:refunds-owed", "-10000");
-    sql_is(pg, "SELECT string_agg(kind || ' ' || what, ', ' ORDER BY id) FROM entries", "receipt sale, correction sale is debt");
+    sql_is(pg, "SELECT string_agg(kind || ' ' || what, ', ' ORDER BY id) FROM entries",
+           "receipt sale, correction sale is debt");
 }
 
-/* What came in before the books began is in the opening balance, and is not counted again; until they begin nothing is booked. */
+/* What came in before the books began is in the opening balance, and is not counted again; until they begin nothing is
+ * booked. */
 static void test_before_the_books(void **state)
 {
     (void)state;
@@ -135,7 +148,8 @@ static void test_before_the_books(void **state)
     settles(1, 1, 0);
     sql_run(pg, "UPDATE networks SET final = 1000; SELECT journal_round('eip155:1', '" BY_SETTLER "')");
     sql_is(pg, "SELECT count(*) FROM entries", "0");
-    sql_run(pg, "SELECT wallet_open('eip155:1', b(9, 20), 500, 0, json_build_object('0x' || encode(b(7, 20), 'hex'), '10300')::text);"
+    sql_run(pg, "SELECT wallet_open('eip155:1', b(9, 20), 500, 0, json_build_object('0x' || encode(b(7, 20), 'hex'), "
+                "'10300')::text);"
                 "SELECT journal_round('eip155:1', '" BY_SETTLER "')");
     account_is("assets:wallet:0x0909090909090909090909090909090909090909", "10300");
     account_is("income:sales", "-10000");
@@ -201,12 +215,19 @@ static void test_wallet(void **state)
     owed_one();
     approve();
     sign("1");
-    sql_is(pg, "SELECT wallets_pin('eip155:1', '[{\"address\":\"0404040404040404040404040404040404040404\",\"role\":\"refund\"}]')", "wallet_changed");
+    sql_is(pg,
+           "SELECT wallets_pin('eip155:1', "
+           "'[{\"address\":\"0404040404040404040404040404040404040404\",\"role\":\"refund\"}]')",
+           "wallet_changed");
     refund_lands("10000", 77);
-    sql_is(pg, "SELECT wallets_pin('eip155:1', '[{\"address\":\"0404040404040404040404040404040404040404\",\"role\":\"refund\"}]')", "ok");
+    sql_is(pg,
+           "SELECT wallets_pin('eip155:1', "
+           "'[{\"address\":\"0404040404040404040404040404040404040404\",\"role\":\"refund\"}]')",
+           "ok");
 }
 
-/* A person: held with a reason, approved; not any more once it is signed. A nonce that was lost gives one more, by a person. */
+/* A person: held with a reason, approved; not any more once it is signed. A nonce that was lost gives one more, by a
+ * person. */
 static void test_person(void **state)
 {
     (void)state;
@@ -218,7 +239,9 @@ static void test_person(void **state)
     sql_is(pg, "SELECT debt_decide(id, 'hold', 'no', 'ann') FROM debts", "paying");
     sql_is(pg, "SELECT debt_decide(id, 'again', 'no', 'ann') FROM debts", "paying");
     OWNED char *before = sql_one(pg, "SELECT encode(refund_nonce, 'hex') FROM debts");
-    sql_run(pg, "INSERT INTO movement_scans VALUES ('eip155:1', b(8, 20), 0, 50); SELECT payout_spent(id, 51, '" BY_SETTLER "') FROM debts");
+    sql_run(pg,
+            "INSERT INTO movement_scans VALUES ('eip155:1', b(8, 20), 0, 50); SELECT payout_spent(id, 51, '" BY_SETTLER
+            "') FROM debts");
     debt_is("paying"); /* the scan is not there yet */
     sql_run(pg, "SELECT payout_spent(id, 50, '" BY_SETTLER "') FROM debts");
     debt_is("held");
@@ -238,9 +261,12 @@ static void test_overpaid(void **state)
     accept_is(&a, "accepted", 1, 1);
     finish_is(1, 1, "done", "ok");
     sql_run(pg, "UPDATE networks SET final = 1000; SELECT scan_cursor('eip155:1', b(9, 20), 0)");
-    sql_run(pg, "SELECT scan_record('eip155:1', b(9, 20), 0, 50, b(6, 32), json_build_array(json_build_object('tx', encode(b(5, 32), 'hex'),"
-                "'log_index', 1, 'asset', encode(b(7, 20), 'hex'), 'sender', encode(b(1, 20), 'hex'), 'receiver', encode(b(9, 20), 'hex'),"
-                "'amount', '10001', 'block', 40, 'block_hash', encode(b(6, 32), 'hex'), 'block_time', 9, 'nonce', encode(b(1, 32), 'hex')))::text,"
+    sql_run(pg, "SELECT scan_record('eip155:1', b(9, 20), 0, 50, b(6, 32), json_build_array(json_build_object('tx', "
+                "encode(b(5, 32), 'hex'),"
+                "'log_index', 1, 'asset', encode(b(7, 20), 'hex'), 'sender', encode(b(1, 20), 'hex'), 'receiver', "
+                "encode(b(9, 20), 'hex'),"
+                "'amount', '10001', 'block', 40, 'block_hash', encode(b(6, 32), 'hex'), 'block_time', 9, 'nonce', "
+                "encode(b(1, 32), 'hex')))::text,"
                 " '" BY_SETTLER "')");
     sql_is(pg, "SELECT cause || ' ' || amount FROM debts", "overpaid 1");
     account_is("income:sales", "-10000");
@@ -253,8 +279,17 @@ static void test_overpaid(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_books),  TEST(test_not_the_refund), TEST(test_forgotten), TEST(test_correction), TEST(test_before_the_books), TEST(test_not_final),
-        TEST(test_kept_or_refunded), TEST(test_limits), TEST(test_wallet), TEST(test_person), TEST(test_overpaid),
+        TEST(test_books),
+        TEST(test_not_the_refund),
+        TEST(test_forgotten),
+        TEST(test_correction),
+        TEST(test_before_the_books),
+        TEST(test_not_final),
+        TEST(test_kept_or_refunded),
+        TEST(test_limits),
+        TEST(test_wallet),
+        TEST(test_person),
+        TEST(test_overpaid),
     };
     return cmocka_run_group_tests(tests, money_start, money_stop);
 }
