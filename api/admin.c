@@ -126,13 +126,16 @@ static struct step page(struct request *rq)
     return request_reply(rq, r);
 }
 
-static struct step metrics(struct request *rq, const struct gateway *g)
+static struct step no_token(struct request *rq)
 {
-    if (may_read(g, rq))
-        return metrics_read(g->metrics, rq, page);
     struct reply *r = reply_problem(rq, ERR_ADMIN_TOKEN, NULL, NULL);
     reply_header(r, "WWW-Authenticate", "Bearer");
     return request_reply(rq, r);
+}
+
+static struct step metrics(struct request *rq, const struct gateway *g)
+{
+    return may_read(g, rq) ? metrics_read(g->metrics, rq, page) : no_token(rq);
 }
 
 static struct step ready(struct request *rq, const struct gateway *g)
@@ -158,5 +161,7 @@ struct step admin_begin(struct request *rq)
         return ready(rq, g);
     if (slice_is(path, "/metrics"))
         return metrics(rq, g);
+    if (slice_is(path, "/reconciliation"))
+        return may_read(g, rq) ? reconciliation_begin(rq) : no_token(rq);
     return request_reply(rq, reply_problem(rq, ERR_NOT_FOUND, NULL, NULL));
 }

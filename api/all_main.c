@@ -65,7 +65,7 @@ static void child_ended(struct child *k, int status)
 /* ---- the family ---- */
 
 struct family {
-    struct child child[2];
+    struct child child[3];
     size_t n;
     const char *path;
     sigset_t before, ours;
@@ -166,8 +166,9 @@ int all_main(const struct config *c)
     log_open("all", LOG_INFO);
     struct family f = {
         .child = { { .role = "settler", .pause_ms = FIRST_PAUSE_MS },
-                   { .role = "gateway", .pause_ms = FIRST_PAUSE_MS } },
-        .n = 2,
+                   { .role = "gateway", .pause_ms = FIRST_PAUSE_MS },
+                   { .role = "auditor", .pause_ms = FIRST_PAUSE_MS } },
+        .n = 3,
         .path = c->path,
     };
     sigemptyset(&f.ours);

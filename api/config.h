@@ -1,14 +1,14 @@
 /* The configuration: one JSON file, read once, checked whole, never changed while running.
  *
  * Unknown keys are errors that name the key and the nearest right one. Secrets are not in it: the environment
- * names their files (PAYONCE_RELAYER_KEY_FILE, PAYONCE_QUOTE_KEY_FILE). config.schema.json describes the same
+ * names their files (PAYONCE_RELAYER_KEY_FILE, PAYONCE_QUOTE_KEY_FILE, PAYONCE_REFUND_KEY_FILE). config.schema.json describes the same
  * file for editors; a test holds the two together. */
 #ifndef API_CONFIG_H
 #define API_CONFIG_H
 
 #include <stdbool.h>
 
-#include "settle/terms.h"
+#include "refunds/refunds.h"
 
 enum side_effect { EFFECT_NONE, EFFECT_READ, EFFECT_WRITE, EFFECT_IRREVERSIBLE };
 const char *side_effect_name(enum side_effect e);
@@ -58,6 +58,8 @@ struct config {
     const char *state_dir;           /* absolute; NULL: none, and then there is a database */
     const char *database;            /* libpq conninfo without a user; NULL: the embedded cluster */
     unsigned database_connections;   /* a gateway's pool: 12 */
+    const char **receipt_signers;    /* earlier keys of receipts, by address: still published, as retired */
+    size_t receipt_signer_count;
     const char *seller;              /* shown in receipts; may be empty */
     struct net *nets;
     size_t net_count;
@@ -65,6 +67,8 @@ struct config {
     size_t tool_count;
     struct seller *sellers;
     size_t seller_count;
+    struct refund_policy *refunds;   /* how debts are paid back, a token; one that is not here is paid by nobody */
+    size_t refund_count;
     int64_t wait_ms;                 /* how long a paid request waits for its proof before 409: 30,000 */
     int64_t quote_ttl_s;             /* how long a quote may be taken: 600 */
     unsigned result_retention_s;     /* how long a paid answer is kept for its buyer: 86,400 */

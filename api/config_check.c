@@ -23,6 +23,11 @@ static bool check_top(const struct config *c, struct config_why *why)
         if (bad)
             return conf_fail(why, "trusted_proxies[%zu]: %s", i, bad);
     }
+    for (size_t i = 0; i < c->receipt_signer_count; i++) {
+        struct address a;
+        if (!address_read(c->receipt_signers[i], strlen(c->receipt_signers[i]), &a))
+            return conf_fail(why, "receipt_signers[%zu]: must be an address, 0x and 40 hex digits", i);
+    }
     return true;
 }
 
@@ -66,6 +71,9 @@ static bool check_net(const struct config *c, size_t at, struct config_why *why)
         if (bad)
             return conf_fail(why, "networks[%zu].rpc[%zu]: %s", at, i, bad);
     }
+    const char *bad_explorer = *n->explorer ? conf_bad_origin(n->explorer) : NULL;
+    if (bad_explorer)
+        return conf_fail(why, "networks[%zu].explorer: %s", at, bad_explorer);
     if (amount_cmp(n->tip_min, n->fee_max) > 0)
         return conf_fail(why, "networks[%zu].tip_min_wei: must not be above fee_max_wei", at);
     if (n->quorum > n->rpc_count)

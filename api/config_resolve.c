@@ -71,6 +71,27 @@ static bool resolve_price(const struct config *c, const struct price_text *from,
     return true;
 }
 
+static bool resolve_refunds(struct config *c, const struct config_text *t, struct conf_memory *m, struct config_why *why)
+{
+    c->refund_count = t->refund_count;
+    c->refunds = conf_new(m, t->refund_count * sizeof *c->refunds);
+    for (size_t i = 0; i < t->refund_count; i++) {
+        const struct refund_text *r = &t->refunds[i];
+        const struct price_text named = { .network = r->network, .token = r->token };
+        OWNED char *at = str_format("refunds[%zu]", i);
+        struct price found;
+        if (!resolve_price(c, &named, at, &found, why))
+            return false;
+        c->refunds[i] = r->policy;
+        c->refunds[i].net = found.net;
+        c->refunds[i].token = found.token;
+        for (size_t k = 0; k < i; k++)
+            if (c->refunds[k].token == found.token)
+                return conf_fail(why, "%s: there is a policy for this token already", at);
+    }
+    return true;
+}
+
 static bool resolve_tool(const struct config *c, const struct tool_text *from, size_t at, struct tool *ret,
                          struct conf_memory *m, struct config_why *why)
 {
@@ -201,5 +222,5 @@ bool conf_resolve(struct config_text *t, const char *path, struct conf_memory *m
     }
     resolve_wallets(c, m);
     resolve_served(c, m);
-    return true;
+    return resolve_refunds(c, t, m, why);
 }

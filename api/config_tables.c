@@ -7,6 +7,7 @@
 enum { MAX_TEXT = 2048, MAX_TIME_MS = 600000, MAX_LIST = 1000 };
 
 static const char *const effects[] = { "none", "read", "write", "irreversible", NULL };
+static const char *const refund_modes[] = { "off", "manual", "automatic", NULL };
 static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE", NULL };
 
 const char *side_effect_name(enum side_effect e)
@@ -40,6 +41,7 @@ static void net_defaults(void *p)
     n->quorum = 1;
     n->block_time_ms = 2000;
     n->batch_max = 100;
+    n->explorer = "";
     n->tip_min = amount_of(1000000);
     n->fee_max = amount_of(500000000000);
 }
@@ -55,6 +57,7 @@ static const struct conf_key net_keys[] = {
     { "block_time_ms", CONF_INT, false, AT(struct net, block_time_ms), .min = 50, .max = 120000 },
     { "batch_max", CONF_INT, false, AT(struct net, batch_max), .min = 1, .max = 1000 },
     { "batch_gas_max", CONF_INT, false, AT(struct net, batch_gas_max), .min = 0, .max = 1000000000000 },
+    { "explorer", CONF_TEXT, false, AT(struct net, explorer), .min = 0, .max = MAX_TEXT },
     { "tip_min_wei", CONF_AMOUNT, false, AT(struct net, tip_min) },
     { "fee_max_wei", CONF_AMOUNT, false, AT(struct net, fee_max) },
     { "tokens", CONF_OBJECTS, false, LIST(struct net, tokens, token_count), .min = 1, .max = 100, .of = &token_object },
@@ -152,6 +155,30 @@ static const struct conf_key seller_keys[] = {
 static const struct conf_object seller_object = { sizeof(struct seller_text), seller_defaults, seller_keys,
                                                   COUNT(seller_keys) };
 
+/* ---- refunds ---- */
+
+static void refund_defaults(void *p)
+{
+    struct refund_policy *r = &((struct refund_text *)p)->policy;
+    r->every_s = 30;
+    r->batch_max = 50;
+    r->run_max = r->day_max = r->approve_above = amount_of(100000000);
+}
+
+static const struct conf_key refund_keys[] = {
+    { "network", CONF_TEXT, true, AT(struct refund_text, network), .min = 8, .max = 40 },
+    { "token", CONF_TEXT, true, AT(struct refund_text, token), .min = 1, .max = 42 },
+    { "mode", CONF_CHOICE, true, AT(struct refund_text, policy.mode), .choices = refund_modes },
+    { "after_s", CONF_INT, false, AT(struct refund_text, policy.after_s), .min = 0, .max = 31536000 },
+    { "every_s", CONF_INT, false, AT(struct refund_text, policy.every_s), .min = 1, .max = 86400 },
+    { "batch_max", CONF_INT, false, AT(struct refund_text, policy.batch_max), .min = 1, .max = 100 },
+    { "minimum", CONF_AMOUNT, false, AT(struct refund_text, policy.minimum) },
+    { "run_max", CONF_AMOUNT, false, AT(struct refund_text, policy.run_max) },
+    { "day_max", CONF_AMOUNT, false, AT(struct refund_text, policy.day_max) },
+    { "approve_above", CONF_AMOUNT, false, AT(struct refund_text, policy.approve_above) },
+};
+static const struct conf_object refund_object = { sizeof(struct refund_text), refund_defaults, refund_keys, COUNT(refund_keys) };
+
 /* ---- the file ---- */
 
 static void file_defaults(void *p)
@@ -180,6 +207,8 @@ static const struct conf_key file_keys[] = {
     { "database", CONF_TEXT, false, AT(struct config_text, config.database), .min = 1, .max = MAX_TEXT },
     { "database_connections", CONF_INT, false, AT(struct config_text, config.database_connections), .min = 1,
       .max = 200 },
+    { "receipt_signers", CONF_TEXTS, false,
+      LIST(struct config_text, config.receipt_signers, config.receipt_signer_count), .min = 0, .max = 100 },
     { "seller", CONF_TEXT, false, AT(struct config_text, config.seller), .min = 0, .max = 200 },
     { "wait_ms", CONF_INT, false, AT(struct config_text, config.wait_ms), .min = 0, .max = MAX_TIME_MS },
     { "quote_ttl_s", CONF_INT, false, AT(struct config_text, config.quote_ttl_s), .min = 10, .max = 86400 },
@@ -190,6 +219,7 @@ static const struct conf_key file_keys[] = {
     { "idle_ms", CONF_INT, false, AT(struct config_text, config.idle_ms), .min = 100, .max = 3600000 },
     { "networks", CONF_OBJECTS, true, LIST(struct config_text, config.nets, config.net_count), .min = 1, .max = 50,
       .of = &net_object },
+    { "refunds", CONF_OBJECTS, false, LIST(struct config_text, refunds, refund_count), .min = 0, .max = 100, .of = &refund_object },
     { "tools", CONF_OBJECTS, true, LIST(struct config_text, tools, tool_count), .min = 0, .max = MAX_LIST,
       .of = &tool_object },
     { "sellers", CONF_OBJECTS, false, LIST(struct config_text, sellers, seller_count), .min = 0, .max = 100,

@@ -208,6 +208,18 @@ static void take_down(struct gateway *g)
     repeat_counts_done(&g->repeats);
 }
 
+/* Receipts are signed with a key of their own, which holds no money; without one they are not signed. */
+static bool receipt_key_load(struct gateway *g)
+{
+    const char *path = getenv("PAYONCE_RECEIPT_KEY_FILE");
+    if (!path)
+        return true;
+    g->has_receipt_key = key_load(path, &g->receipt_key) == KEY_OK;
+    if (!g->has_receipt_key)
+        (void)fprintf(stderr, "payonce gateway: PAYONCE_RECEIPT_KEY_FILE must name a file of mode 0600 with 64 hex digits, a secp256k1 secret key\n");
+    return g->has_receipt_key;
+}
+
 int gateway_main(const struct config *c)
 {
     static const char *const channels[] = { "payonce_order" };
@@ -223,6 +235,8 @@ int gateway_main(const struct config *c)
         (void)fprintf(stderr, "payonce gateway: PAYONCE_QUOTE_KEY_FILE must name a file of mode 0600 with 64 hex digits\n");
         return 2;
     }
+    if (!receipt_key_load(&g))
+        return 2;
     if (!admin_token_load(&g, why.text, sizeof why.text)) {
         (void)fprintf(stderr, "payonce gateway: %s\n", why.text);
         return 2;
@@ -252,5 +266,6 @@ int gateway_main(const struct config *c)
         g.failed = true;
     }
     take_down(&g);
+    key_wipe(&g.receipt_key);
     return g.failed ? 1 : 0;
 }

@@ -46,6 +46,8 @@ struct gateway {
     struct facilitator *facilitator; /* NULL: no sellers */
     struct repeat_counts repeats;
     struct timer heads, rings;
+    struct key receipt_key;          /* signs receipts; moves no money */
+    bool has_receipt_key;
     char *admin_token;               /* NULL: none is asked for */
     struct timer beat;
     uint64_t counts[COUNT_KINDS];
@@ -62,11 +64,17 @@ struct step result_begin(struct request *rq, const struct order_id *receipt) MUS
 bool lookup_is_ours(struct slice path);
 struct step facilitator_begin(struct request *rq, struct slice path) MUST_CHECK;
 bool facilitator_is_ours(struct slice path);
+/* What anybody may ask besides orders: GET /authorizations/{network}/{payer}/{nonce}, and the keys that receipts are signed with. */
+struct step authorization_begin(struct request *rq, struct slice path) MUST_CHECK;
+struct step keys_begin(struct request *rq) MUST_CHECK;
+const struct net *gateway_net(const struct gateway *g, struct slice id); /* NULL: not configured */
 struct step guide_begin(struct request *rq) MUST_CHECK;
 /* The chain's time, read before anybody is served and then each second; and what is kept for a while, looked through each minute. */
 void upkeep_start(struct gateway *g);
 void upkeep_stop(struct gateway *g);
 struct step admin_begin(struct request *rq) MUST_CHECK;
+/* GET /reconciliation: the newest report of each network, as JSON, ?format=csv, or a page for a browser. */
+struct step reconciliation_begin(struct request *rq) MUST_CHECK;
 /* The operator's token, which an admin address that others can reach must have: PAYONCE_ADMIN_TOKEN_FILE. */
 bool admin_token_load(struct gateway *g, char *why, size_t why_size) MUST_CHECK;
 

@@ -12,6 +12,7 @@ enum { READ_MS = 5000, REVIEW_S = 60, UNKNOWN_S = 5 };
 typedef json_t *build_fn(const struct db_rows *rows, int row, const struct receipt_links *l);
 struct lookup {
     build_fn *build;
+    bool page; /* a receipt, asked for by a browser */
     struct slice payment_id; /* what was asked for; p NULL: an order's or a receipt's id */
     enum db_rc rc;
     json_t *found;
@@ -26,7 +27,8 @@ static bool starts(struct slice s, const char *prefix)
 bool lookup_is_ours(struct slice path)
 {
     return starts(path, "/orders/") || starts(path, "/receipts/") || starts(path, "/payments/") ||
-           slice_is(path, "/healthz") || slice_is(path, "/guide") || slice_is(path, "/guide/sellers");
+           starts(path, "/authorizations/") || starts(path, "/.well-known/payonce-") || slice_is(path, "/healthz") ||
+           slice_is(path, "/guide") || slice_is(path, "/guide/sellers");
 }
 
 static struct reply *json_reply(int status, const json_t *body)
@@ -50,10 +52,35 @@ static struct reply *not_found(struct slice payment_id)
     return json_reply(404, body);
 }
 
+/* text/html, and not JSON, among what the client accepts: a browser. */
+static bool wants_page(const struct request *rq)
+{
+    struct slice accept;
+    return request_header(rq, "Accept", &accept) > 0 && memmem(accept.p, accept.n, "text/html", 9) &&
+           !memmem(accept.p, accept.n, "application/json", 16);
+}
+
+static struct reply *page_reply(const json_t *receipt)
+{
+    BUF page = { 0 };
+    OWNED char *policy = receipt_page_policy();
+    struct reply *r = reply_new(200);
+    receipt_page(&page, receipt);
+    reply_body_take(r, "text/html; charset=utf-8", &page);
+    reply_header(r, "Content-Security-Policy", policy);
+    reply_header(r, "X-Content-Type-Options", "nosniff");
+    reply_header(r, "Referrer-Policy", "no-referrer");
+    reply_header(r, "Cache-Control", "no-store");
+    reply_header(r, "Vary", "Accept");
+    return r;
+}
+
 static struct step say(struct request *rq)
 {
     struct lookup *l = request_memory(rq, sizeof *l);
     JSON *found = MOVE(l->found);
+    if (found && l->page)
+        return request_reply(rq, page_reply(found));
     if (found)
         return request_reply(rq, json_reply(200, found));
     if (l->rc != DB_OK)
@@ -70,16 +97,38 @@ static json_t *payment_json(const struct db_rows *rows, int row, const struct re
     return o;
 }
 
+const struct net *gateway_net(const struct gateway *g, struct slice id)
+{
+    for (size_t i = 0; i < g->config->net_count; i++)
+        if (slice_is(id, g->config->nets[i].id))
+            return &g->config->nets[i];
+    return NULL;
+}
+
+static void name_token(const struct net *n, struct slice asset, struct receipt_links *links)
+{
+    links->explorer = n->explorer;
+    for (size_t i = 0; i < n->token_count; i++)
+        if (asset.n == 20 && memcmp(n->tokens[i].address.b, asset.p, 20) == 0) {
+            links->symbol = n->tokens[i].symbol;
+            links->decimals = n->tokens[i].decimals;
+        }
+}
+
 static void have_row(void *arg, enum db_rc rc, const struct db_rows *rows)
 {
     struct lookup *l = request_memory(arg, sizeof *l);
     struct gateway *g = request_app(arg);
-    struct receipt_links links = { .public_url = g->config->public_url };
+    struct receipt_links links = { .public_url = g->config->public_url,
+                                   .seller = g->config->seller,
+                                   .signer = g->has_receipt_key ? &g->receipt_key : NULL };
     l->rc = rc;
     if (rc == DB_OK && db_count(rows) > 0) {
-        for (size_t i = 0; i < g->config->net_count; i++)
-            if (row_is(rows, 0, "network", g->config->nets[i].id))
-                links.known_by = terms_known_by(&g->config->nets[i], g->seats[i].finality_s, row_int(rows, 0, "dead_after"));
+        const struct net *n = gateway_net(g, row_text(rows, 0, "network"));
+        if (n) {
+            links.known_by = terms_known_by(n, gateway_seat(g, n)->finality_s, row_int(rows, 0, "dead_after"));
+            name_token(n, row_bytes(rows, 0, "asset"), &links);
+        }
         l->found = l->build(rows, 0, &links);
     }
     request_go(arg, say);
@@ -135,8 +184,14 @@ struct step lookup_begin(struct request *rq, struct slice path)
         return guide_begin(rq);
     if (starts(path, "/orders/") && path.n == 8 + last.n && order_id_read(last, &id))
         return by_id(rq, "order_by_id", &id, order_json);
-    if (starts(path, "/receipts/") && path.n == 10 + last.n && receipt_id_read(last, &id))
+    if (starts(path, "/authorizations/"))
+        return authorization_begin(rq, path);
+    if (slice_is(path, "/.well-known/payonce-keys.json"))
+        return keys_begin(rq);
+    if (starts(path, "/receipts/") && path.n == 10 + last.n && receipt_id_read(last, &id)) {
+        ((struct lookup *)request_memory(rq, sizeof(struct lookup)))->page = wants_page(rq);
         return by_id(rq, "order_by_receipt", &id, receipt_json);
+    }
     if (starts(path, "/receipts/") && slice_is(last, "result") && receipt_id_read((struct slice){ path.p + 10, path.n - 17 }, &id))
         return result_begin(rq, &id);
     if (starts(path, "/payments/"))

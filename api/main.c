@@ -10,22 +10,27 @@
 static const char help[] =
     "usage: payonce [--config FILE] COMMAND [arguments]\n"
     "\n"
-    "  all        gateway and settler together, with the embedded database if none is configured\n"
+    "  all        gateway, settler and auditor together, with the embedded database if none is configured\n"
     "  gateway    serve the priced routes\n"
     "  settler    submit payments and prove them\n"
     "  migrate    bring the database to this program's schema\n"
     "  doctor     check the configuration against the world, and say what to mend (--json)\n"
     "  explain    tell the whole story of an order, a payment id, a transaction or a nonce (--json)\n"
+    "  auditor    rebuild the books from the chain and say what differs (--once)\n"
     "  review     list | show | resolve calls whose outcome only a person can find out\n"
+    "  refunds    list | show | approve | hold | pay debts, what is owed back\n"
+    "  ledger     balance | register of the journal\n"
+    "  export     the journal of a period: --format hledger | csv | jsonl\n"
+    "  reconcile  compare books and chain at a block\n"
     "  database   start | stop | status of the embedded database\n"
     "  pay        buy one call (payonce pay --help)\n"
-    "  receipt    fetch an answer that was paid for, once more (payonce receipt --help)\n"
+    "  receipt    fetch an answer that was paid for | verify a receipt (payonce receipt --help)\n"
     "  version    print the version\n"
     "  help       print this\n"
     "\n"
     "The configuration is FILE, else $PAYONCE_CONFIG, else ./payonce.json, else /etc/payonce/payonce.json.\n"
-    "Secrets are files that the environment names: PAYONCE_RELAYER_KEY_FILE for the settler, PAYONCE_QUOTE_KEY_FILE\n"
-    "for the gateway; each holds 32 bytes as 64 hex digits. PAYONCE_ADMIN_TOKEN_FILE holds the token that GET /metrics\n"
+    "Secrets are files that the environment names: PAYONCE_RELAYER_KEY_FILE and PAYONCE_REFUND_KEY_FILE for the settler,\n"
+    "PAYONCE_QUOTE_KEY_FILE for the gateway; each holds 32 bytes as 64 hex digits. PAYONCE_ADMIN_TOKEN_FILE holds the token that GET /metrics\n"
     "asks for; without it admin_listen must be a loopback address.\n"
     "\n"
     "exit status: 0 done, 1 failed, 2 wrong usage or configuration; those of pay are in its own help\n";
@@ -66,7 +71,7 @@ static int run_pay(const struct config *c, int argc, char **argv)
 
 static int run_receipt(const struct config *c, int argc, char **argv)
 {
-    (void)c;
+    (void)c; /* nor does a buyer */
     return receipt_main(argc, argv);
 }
 
@@ -92,9 +97,10 @@ static const struct command {
 } commands[] = {
     { "all", run_all, true },          { "gateway", run_gateway, true },  { "settler", run_settler, true },
     { "migrate", migrate_main, true }, { "doctor", doctor_main, true },   { "database", database_main, true },
-    { "explain", explain_main, true }, { "review", review_main, true },
-    { "receipt", run_receipt, false },
-    { "pay", run_pay, false },         { "version", run_version, false }, { "--version", run_version, false },
+    { "explain", explain_main, true }, { "review", review_main, true },   { "refunds", refunds_main, true },
+    { "ledger", ledger_main, true },   { "export", export_main, true },   { "reconcile", reconcile_main, true },
+    { "auditor", auditor_main, true },
+    { "pay", run_pay, false },         { "receipt", run_receipt, false }, { "version", run_version, false }, { "--version", run_version, false },
     { "help", run_help, false },       { "--help", run_help, false },     { "-h", run_help, false },
 };
 

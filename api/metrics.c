@@ -101,6 +101,13 @@ static const struct gauge {
     { "fee_capped", "payonce_relay_fee_capped", "gauge", "network",
       "Account nonces that wait for a block at fee_max_wei, where their fee cannot be raised." },
     { "gas", "payonce_gas_balance_wei", "gauge", "network", "What the relayer has for gas." },
+    { "debts", "payonce_debts_open", "gauge", "state", "Debts that are not paid back, by state." },
+    { "debt_oldest", "payonce_debt_oldest_seconds", "gauge", NULL, "Age of the oldest of them." },
+    { "refund_wallet", "payonce_refund_wallet_balance", "gauge", "asset", "What the refund wallet holds, in minor units." },
+    { "refund_lacks", "payonce_refund_wallet_lacks", "gauge", "asset",
+      "What it lacks for the debts that are approved. Alert above 0: fund the refund wallet." },
+    { "books", "payonce_books_differ", "gauge", NULL,
+      "Wallets whose balance on the chain is not what the books come to. Alert above 0." },
     { "seen", "payonce_network_seen_age_seconds", "gauge", "network", "Since a settler last read the network's head." },
 };
 

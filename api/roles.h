@@ -6,7 +6,7 @@
 
 int gateway_main(const struct config *c) MUST_CHECK;
 int settler_main(const struct config *c) MUST_CHECK;
-/* Gateway and settler as child processes, restarted when one dies. An embedded database is started, migrated, and
+/* Gateway, settler and auditor as child processes, restarted when one dies. An embedded database is started, migrated, and
  * stopped again if it was not running before. */
 int all_main(const struct config *c) MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* The settler process: the relayer's key is read here and nowhere else. */
+/* The settler process. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,20 +8,14 @@
 
 #include "api/roles.h"
 #include "base/log.h"
-#include "settle/settler.h"
 
 static void stop(void *arg)
 {
     *(bool *)arg = true;
 }
 
-static bool load_key(struct key *ret)
+static bool load_key(const char *path, struct key *ret)
 {
-    const char *path = getenv("PAYONCE_RELAYER_KEY_FILE");
-    if (!path) {
-        (void)fprintf(stderr, "payonce settler: PAYONCE_RELAYER_KEY_FILE must name the relayer's key file\n");
-        return false;
-    }
     switch (key_load(path, ret)) {
     case KEY_OK:
         return true;
@@ -38,17 +32,34 @@ static bool load_key(struct key *ret)
     return false;
 }
 
+/* The relayer's key pays gas; the refund wallet's, where there is one, pays debts. Both are read here and nowhere else. */
+struct keys { struct key relayer, refund; bool has_refund; };
+
+static bool load_keys(struct keys *ret)
+{
+    const char *relayer = getenv("PAYONCE_RELAYER_KEY_FILE"), *refund = getenv("PAYONCE_REFUND_KEY_FILE");
+    if (!relayer) {
+        (void)fprintf(stderr, "payonce settler: PAYONCE_RELAYER_KEY_FILE must name the relayer's key file\n");
+        return false;
+    }
+    ret->has_refund = refund != NULL;
+    return load_key(relayer, &ret->relayer) && (!refund || load_key(refund, &ret->refund));
+}
+
 /* One network, until told to stop. */
-static int settle_network(const struct net *n, const char *conninfo, const struct key *relayer)
+static int settle_network(const struct config *c, const struct net *n, const char *conninfo, const struct keys *keys)
 {
     bool stopped = false;
     struct loop *loop = loop_new();
     loop_on_stop_signal(loop, stop, &stopped);
     struct fetcher *fetcher = fetcher_new(loop);
     struct db *db = db_open(loop, conninfo, "payonce_settler", 2);
-    struct settler_options o = { loop, db, fetcher, n, relayer, &stopped };
-    log_info("settler.ready", "relayer=%s network=%s", address_lower(&relayer->address).s, n->id);
+    struct refunds *r = refunds_new(n, c->refunds, c->refund_count, keys->has_refund ? &keys->refund : NULL, &keys->relayer.address);
+    struct settler_options o = { loop, db, fetcher, n, &keys->relayer, refunds_turn, r, &stopped };
+    log_info("settler.ready", "relayer=%s refund_wallet=%s network=%s", address_lower(&keys->relayer.address).s,
+             keys->has_refund ? address_lower(&keys->refund.address).s : "none", n->id);
     bool ok = settler_run(&o);
+    refunds_free(r);
     db_free(db);
     fetcher_free(fetcher);
     loop_free(loop);
@@ -82,17 +93,17 @@ static void reap(struct crew *crew)
     }
 }
 
-static pid_t start_one(const struct net *n, const char *conninfo, const struct key *relayer, const sigset_t *mask)
+static pid_t start_one(const struct config *c, const struct net *n, const char *conninfo, const struct keys *keys, const sigset_t *mask)
 {
     pid_t parent = getpid(), pid = fork();
     if (pid != 0)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     sigprocmask(SIG_SETMASK, mask, NULL);
-    _exit(getppid() == parent ? settle_network(n, conninfo, relayer) : 1);
+    _exit(getppid() == parent ? settle_network(c, n, conninfo, keys) : 1);
 }
 
-static int settle_networks(const struct config *c, const char *conninfo, const struct key *relayer)
+static int settle_networks(const struct config *c, const char *conninfo, const struct keys *keys)
 {
     OWNED pid_t *pids = mem_new(c->net_count * sizeof *pids);
     struct crew crew = { .pid = pids, .n = c->net_count };
@@ -103,7 +114,7 @@ static int settle_networks(const struct config *c, const char *conninfo, const s
     sigaddset(&ours, SIGCHLD);
     sigprocmask(SIG_BLOCK, &ours, &before);
     for (size_t i = 0; i < c->net_count; i++) {
-        pids[i] = start_one(&c->nets[i], conninfo, relayer, &before);
+        pids[i] = start_one(c, &c->nets[i], conninfo, keys, &before);
         crew.alive += pids[i] > 0;
     }
     if (crew.alive < crew.n) {
@@ -122,17 +133,18 @@ static int settle_networks(const struct config *c, const char *conninfo, const s
 
 int settler_main(const struct config *c)
 {
-    struct key relayer;
+    struct keys keys = { 0 };
     struct config_why why = { "" };
     OWNED char *conninfo = config_conninfo(c, &why);
     if (!conninfo) {
         (void)fprintf(stderr, "payonce settler: %s\n", why.text);
         return 1;
     }
-    if (!load_key(&relayer))
+    if (!load_keys(&keys))
         return 2;
     log_open("settler", LOG_INFO);
-    int code = c->net_count == 1 ? settle_network(&c->nets[0], conninfo, &relayer) : settle_networks(c, conninfo, &relayer);
-    key_wipe(&relayer);
+    int code = c->net_count == 1 ? settle_network(c, &c->nets[0], conninfo, &keys) : settle_networks(c, conninfo, &keys);
+    key_wipe(&keys.relayer);
+    key_wipe(&keys.refund);
     return code;
 }

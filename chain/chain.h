@@ -73,6 +73,10 @@ struct authorization {
 struct hash32 authorization_digest(const struct authorization *a, const struct token *t);
 /* False: k is not a->from's. */
 bool authorization_sign(struct authorization *a, const struct token *t, const struct key *k) MUST_CHECK;
+/* EIP-712 for messages that no contract reads: domain {name, version "1", chainId 1}; words are the struct's members, encoded. */
+struct hash32 typed_digest(const char *domain_name, const char *type, const struct hash32 *words, size_t n);
+struct hash32 typed_text(struct slice s);                /* a string member */
+struct hash32 typed_u64(uint64_t v);
 /* ABI calldata of transferWithAuthorization: the (v,r,s) overload for 65 bytes, else the bytes overload. */
 void authorization_call(struct buf *b, const struct authorization *a);
 
@@ -225,7 +229,7 @@ void receipt_done(struct receipt *r);
 /* Looks in the receipt's logs for the end of (token, payer, nonce). False: no such event in it. */
 bool receipt_find(const struct receipt *r, const struct address *token, const struct address *payer,
                   const struct hash32 *nonce, struct auth_event *ret) MUST_CHECK;
-/* Each Transfer of the token to `to`, with the nonce of the authorization that it belongs to (NULL: a plain transfer). False: malformed. */
+/* Each Transfer of the token to `to` (NULL: to anybody), with the nonce of the authorization that it belongs to (NULL: a plain transfer). False: malformed. */
 typedef void transfer_fn(void *arg, const struct auth_event *transfer, const struct hash32 *nonce);
 bool receipt_each_transfer(const struct receipt *r, const struct address *token, const struct address *to, transfer_fn *fn, void *arg) MUST_CHECK;
 /* Params of eth_getLogs for the token's AuthorizationUsed and AuthorizationCanceled of (payer, nonce). */

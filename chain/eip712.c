@@ -60,3 +60,31 @@ bool authorization_sign(struct authorization *a, const struct token *t, const st
     a->signature_n = 65;
     return true;
 }
+
+struct hash32 typed_text(struct slice s)
+{
+    return keccak256(s.p, s.n);
+}
+
+struct hash32 typed_u64(uint64_t v)
+{
+    struct hash32 h;
+    word_u64(h.b, v);
+    return h;
+}
+
+struct hash32 typed_digest(const char *domain_name, const char *type, const struct hash32 *words, size_t n)
+{
+    static const char domain_text[] = "EIP712Domain(string name,string version,uint256 chainId)";
+    const struct hash32 domain_words[] = { typed_text(SLICE(domain_text)), typed_text(slice_of(domain_name)), typed_text(SLICE("1")), typed_u64(1) };
+    const struct hash32 domain = keccak256(domain_words, sizeof domain_words), kind = typed_text(slice_of(type));
+    BUF message = { 0 };
+    buf_add(&message, kind.b, sizeof kind.b);
+    for (size_t i = 0; i < n; i++)
+        buf_add(&message, words[i].b, sizeof words[i].b);
+    const struct hash32 body = keccak256(message.p, message.n);
+    uint8_t text[2 + 2 * WORD] = { 0x19, 0x01 };
+    memcpy(text + 2, domain.b, WORD);
+    memcpy(text + 2 + WORD, body.b, WORD);
+    return keccak256(text, sizeof text);
+}

@@ -227,7 +227,7 @@ bool receipt_each_transfer(const struct receipt *r, const struct address *token,
         struct auth_event e = {
             .kind = AUTH_EVENT_NO_TRANSFER, .tx = r->tx, .block_hash = r->block_hash, .block = r->block
         };
-        if (is_event(&log, &topic_transfer) && transfer_read(&log, &e) && address_eq(&e.to, to)) {
+        if (is_event(&log, &topic_transfer) && transfer_read(&log, &e) && (!to || address_eq(&e.to, to))) {
             struct hash32 from = topic_of(&e.from);
             bool belongs = is_event(&before, &topic_authorization_used) && before.topics == 3 && hash_eq(&before.topic[1], &from);
             fn(arg, &e, belongs ? &before.topic[2] : NULL);

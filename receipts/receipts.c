@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "receipts/words.h"
 
 /* Setting a member that the row does not have leaves it out: absent says "not yet", null says nothing. */
 static void set_text(json_t *o, const char *key, struct slice s)
@@ -31,6 +32,16 @@ static void set_time(json_t *o, const char *key, const struct db_rows *r, int ro
 {
     if (!row_null(r, row, column))
         json_object_set_new(o, key, json_string(time_iso(row_int(r, row, column)).s));
+}
+
+/* A column that holds JSON of the database's own making. */
+static void set_parsed(json_t *o, const char *key, const struct db_rows *r, int row, const char *column)
+{
+    struct json_why why;
+    const struct slice text = row_text(r, row, column);
+    json_t *j = text.p ? json_read(text.p, text.n, &why) : NULL;
+    if (j)
+        json_object_set_new(o, key, j);
 }
 
 static char *public_id(const char *prefix, const struct db_rows *r, int row, const char *column)
@@ -96,6 +107,7 @@ json_t *order_json(const struct db_rows *r, int row, const struct receipt_links 
         set_depth(o, r, row);
     if (row_is(r, row, "status", "processing") || row_is(r, row, "status", "settling"))
         json_object_set_new(o, "retry_after", json_integer(2));
+    set_parsed(o, "refunds", r, row, "refunds");
     json_object_set_new(o, "answer_ready", json_boolean(row_is(r, row, "status", "paid") && row_bool(r, row, "answer_kept")));
     json_object_set_new(o, "receipt_id", json_string(receipt));
     set_url(o, "receipt", l, "receipts", receipt);
@@ -134,10 +146,29 @@ static json_t *payment_json(const struct db_rows *r, int row)
     return o;
 }
 
-static void set_repeats(json_t *o, struct slice text)
+/* What people read, when it was written, and who says so: last, since the signature is over all of it. */
+static void seal(json_t *o, const struct receipt_links *l)
 {
-    struct json_why why;
-    json_object_set_new(o, "free_repeats", json_read(text.p, text.n, &why));
+    const json_t *payment = json_object_get(o, "payment");
+    const char *tx = json_str(payment, "transaction"), *state = json_str(payment, "state");
+    const int64_t now = clock_wall_s();
+    OWNED char *headline = words_headline(o, l);
+    json_object_set_new(o, "headline", json_string(headline));
+    json_object_set_new(o, "issued_at", json_string(time_iso(now).s));
+    if (l->seller && *l->seller)
+        json_object_set_new(o, "seller", json_string(l->seller));
+    json_t *display = json_object();
+    if (l->symbol) {
+        json_object_set_new(display, "symbol", json_string(l->symbol));
+        json_object_set_new(display, "decimals", json_integer((json_int_t)l->decimals));
+    }
+    if (l->explorer && *l->explorer)
+        json_object_set_new(display, "explorer", json_string(l->explorer));
+    json_object_set_new(o, "display", display);
+    if (l->signer && state && strcmp(state, "settled") == 0)
+        json_object_set_new(o, "x402_receipt", x402_receipt(l->signer, json_str(payment, "network"), json_str(o, "self"),
+                            json_str(payment, "payer"), now, tx ? tx : ""));
+    record_sign(o, l->signer);
 }
 
 json_t *receipt_json(const struct db_rows *r, int row, const struct receipt_links *l)
@@ -160,9 +191,12 @@ json_t *receipt_json(const struct db_rows *r, int row, const struct receipt_link
         json_object_set_new(o, "answer", answer);
     }
     json_object_set_new(o, "payment", payment_json(r, row));
-    set_repeats(o, row_text(r, row, "free_repeats"));
+    set_parsed(o, "free_repeats", r, row, "free_repeats");
+    set_parsed(o, "refunds", r, row, "refunds");
+    set_parsed(o, "timeline", r, row, "timeline");
     set_known_by(o, r, row, l);
     set_url(o, "order", l, "orders", order);
     set_url(o, "self", l, "receipts", receipt);
+    seal(o, l);
     return o;
 }

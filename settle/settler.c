@@ -37,8 +37,16 @@ static bool pin(struct desk *d, bool *ret_replaced)
     return false;
 }
 
+/* While blocks may have left the chain nothing is final. */
+static void beside(struct desk *d, const struct settler_options *o)
+{
+    struct settler_turn t = { d, d->loop, d->db, d->rpc, d->net, d->head, d->final, d->owner, d->by };
+    if (o->beside && !d->reorg)
+        o->beside(o->beside_arg, &t);
+}
+
 /* One round. Proving comes first: it is what a parked request waits for. */
-static bool turn(struct desk *d)
+static bool turn(struct desk *d, const struct settler_options *o)
 {
     bool replaced = false;
     int64_t now = clock_mono_ms();
@@ -63,6 +71,7 @@ static bool turn(struct desk *d)
     }
     (void)desk_resolve(d);
     (void)desk_scan(d);
+    beside(d, o);
     return true;
 }
 
@@ -109,7 +118,7 @@ bool settler_run(const struct settler_options *o)
     hex_write_bare(hex, d.instance.b, 4);
     (void)snprintf(d.by, sizeof d.by, "{\"actor\":\"settler:%s\"}", hex);
     while (ok && !*o->stop) {
-        ok = turn(&d);
+        ok = turn(&d, o);
         sweep(o, d.by, &sweep_at_ms);
         if (ok && !*o->stop)
             doze(o->loop);

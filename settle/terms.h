@@ -25,6 +25,7 @@ struct net {
     size_t token_count;
     unsigned batch_max;              /* authorizations in one transaction: 100 */
     uint64_t batch_gas_max;          /* 0: half of the block's gas limit */
+    const char *explorer;            /* of receipts' links: https://basescan.org; empty: none */
     struct amount tip_min;           /* wei per gas: 1,000,000 */
     struct amount fee_max;           /* wei per gas; above it authorizations wait: 500 gwei */
 };

@@ -16,16 +16,42 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('events:' || encode(x, 'hex'), 0)) FROM unnest(o) x;
 END $$;
 
+-- Once a part: the token lets this nonce of the refund wallet move money one time.
+CREATE FUNCTION refund_nonce(p_debt bytea, p_part integer) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
+    SELECT sha256(convert_to('payonce refund', 'UTF8') || int2send(p_part::smallint) || p_debt);
+$$;
+
+-- All of what came in is owed back. Once its refund is signed nothing here changes it any more.
 CREATE FUNCTION debt_book(a authorizations, p_cause text, p_by jsonb) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE p proofs;
+DECLARE p proofs; came_in numeric;
 BEGIN
     SELECT * INTO STRICT p FROM proofs WHERE authorization_id = a.id;
-    UPDATE transfers SET class = 'debt' WHERE network = a.network AND tx = p.tx AND log_index = p.log_index;
-    INSERT INTO debts (id, order_id, authorization_id, cause, network, asset, payer, amount, tx, log_index)
-    VALUES (debt_id(a), a.order_id, a.id, p_cause, a.network, a.asset, a.payer, a.amount, p.tx, p.log_index)
-    ON CONFLICT (id) DO UPDATE SET state = 'owed', cause = p_cause, tx = excluded.tx, log_index = excluded.log_index;
+    UPDATE transfers SET class = 'debt' WHERE network = a.network AND tx = p.tx AND log_index = p.log_index RETURNING amount INTO came_in;
+    INSERT INTO debts AS d (id, order_id, authorization_id, cause, network, asset, payer, amount, tx, log_index, refund_nonce)
+    VALUES (debt_id(a), a.order_id, a.id, p_cause, a.network, a.asset, a.payer, came_in, p.tx, p.log_index, refund_nonce(debt_id(a), 0))
+    ON CONFLICT (id) DO UPDATE SET state = 'owed', cause = p_cause, amount = came_in, tx = excluded.tx, log_index = excluded.log_index,
+        reason = NULL, changed_at = now() WHERE d.state IN ('owed', 'approved', 'held', 'cancelled', 'earned');
     PERFORM event_add(a.order_id, p_by, 'debt_owed', NULL, 'owed', jsonb_build_object('debt', encode(debt_id(a), 'hex'),
-                      'cause', p_cause, 'amount', a.amount::text));
+                      'cause', p_cause, 'amount', came_in::text));
+END $$;
+
+-- More came in than was asked for: the surplus is owed back, and the price is the sale.
+CREATE FUNCTION surplus_book(p_ids bigint[], p_by jsonb) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE x record;
+BEGIN
+    FOR x IN SELECT a.*, t.amount - a.amount AS surplus, p.tx, p.log_index, debt_id(a) AS debt
+               FROM authorizations a JOIN proofs p ON p.authorization_id = a.id
+               JOIN transfers t ON t.network = a.network AND t.tx = p.tx AND t.log_index = p.log_index
+              WHERE a.id = ANY (p_ids) AND t.amount > a.amount AND t.class = 'sale' ORDER BY a.order_id, a.id
+    LOOP
+        UPDATE transfers SET class = 'overpaid' WHERE network = x.network AND tx = x.tx AND log_index = x.log_index;
+        INSERT INTO debts AS d (id, order_id, authorization_id, cause, network, asset, payer, amount, tx, log_index, refund_nonce)
+        VALUES (x.debt, x.order_id, x.id, 'overpaid', x.network, x.asset, x.payer, x.surplus, x.tx, x.log_index, refund_nonce(x.debt, 0))
+        ON CONFLICT (id) DO UPDATE SET state = 'owed', cause = 'overpaid', amount = x.surplus, tx = x.tx, log_index = x.log_index,
+            changed_at = now() WHERE d.state IN ('owed', 'approved', 'held', 'cancelled', 'earned');
+        PERFORM event_add(x.order_id, p_by, 'debt_owed', NULL, 'owed', jsonb_build_object('debt', encode(x.debt, 'hex'),
+                          'cause', 'overpaid', 'amount', x.surplus::text));
+    END LOOP;
 END $$;
 
 CREATE FUNCTION authorization_landed(p_id bigint, p_by jsonb, p_before text) RETURNS void LANGUAGE plpgsql AS $$

@@ -74,7 +74,9 @@ $$;
 
 CREATE FUNCTION story_debts(p_order bytea) RETURNS json LANGUAGE sql STABLE AS $$
     SELECT json_agg(json_build_object('debt', hex_text(id), 'cause', cause, 'state', state, 'amount', amount::text,
-           'payer', hex_text(payer), 'tx', hex_text(tx), 'log_index', log_index, 'made_at', time_text(created_at)) ORDER BY created_at)
+           'payer', hex_text(payer), 'tx', hex_text(tx), 'log_index', log_index, 'made_at', time_text(created_at), 'reason', reason,
+           'approved_by', CASE WHEN state <> 'owed' THEN changed_by END, 'refund_nonce', hex_text(refund_nonce), 'tries', tries,
+           'refund_tx', hex_text(refund_tx), 'refund_block', refund_block, 'changed_at', time_text(changed_at)) ORDER BY created_at)
       FROM debts WHERE order_id = p_order;
 $$;
 
@@ -158,12 +160,14 @@ END $$;
 CREATE FUNCTION debt_earned(o orders, p_by jsonb) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE d debts;
 BEGIN
-    UPDATE debts SET state = 'earned'
-     WHERE authorization_id = o.authorization_id AND state = 'owed' AND cause IN ('late', 'work_failed') RETURNING * INTO d;
+    UPDATE debts SET state = 'earned', reason = NULL, changed_at = now()
+     WHERE authorization_id = o.authorization_id AND state IN ('owed', 'approved', 'held') AND cause IN ('late', 'work_failed')
+    RETURNING * INTO d;
     IF d.id IS NOT NULL THEN
         UPDATE transfers SET class = 'sale' WHERE network = d.network AND tx = d.tx AND log_index = d.log_index;
         PERFORM event_add(o.id, p_by, 'debt_earned', 'owed', 'earned', jsonb_build_object('debt', encode(d.id, 'hex'),
                           'why', 'the work was done'));
+        PERFORM surplus_book(ARRAY[o.authorization_id], p_by);
     END IF;
 END $$;
 
@@ -262,5 +266,11 @@ BEGIN
                          AND t.state IN ('signed', 'broadcast') AND t.capped_at IS NOT NULL)::text FROM networks n
     UNION ALL SELECT 'gas', n.id, n.gas_balance::text FROM networks n WHERE n.gas_balance IS NOT NULL
     UNION ALL SELECT 'seen', n.id, age_s(n.seen_at)::text FROM networks n
+    UNION ALL SELECT 'debts', d.state, count(*)::text FROM debts d WHERE d.state IN ('owed', 'approved', 'paying', 'held') GROUP BY d.state
+    UNION ALL SELECT 'debt_oldest', '', coalesce(age_s(min(d.created_at)), 0)::text FROM debts d
+               WHERE d.state IN ('owed', 'approved', 'paying', 'held')
+    UNION ALL SELECT 'refund_wallet', asset_text(f.asset), f.balance::text FROM refund_funds f
+    UNION ALL SELECT 'refund_lacks', asset_text(f.asset), f.lacks::text FROM refund_funds f
+    UNION ALL SELECT 'books', '', count(*)::text FROM wallet_checks c WHERE c.on_chain <> c.in_books
     UNION ALL SELECT * FROM metrics_events(p_after, p_buckets::numeric[]);
 END $$;

@@ -149,7 +149,7 @@ BEGIN
                   AND coalesce(r.authorization_id = o.authorization_id, true)) THEN
         RETURN 'in_review';
     ELSIF money = 'settled' AND o.work = 'done' THEN
-        IF NOT EXISTS (SELECT 1 FROM answers WHERE order_id = o.id) THEN
+        IF NOT EXISTS (SELECT 1 FROM answers WHERE order_id = o.id) OR refund_claimed(o.authorization_id) THEN
             RETURN 'gone';
         END IF;
         -- what is on the chain is public: the nonce alone serves only what a free repeat would
@@ -475,6 +475,10 @@ BEGIN
     SELECT * INTO STRICT o FROM orders WHERE id = p_order FOR NO KEY UPDATE;
     IF o.work_epoch <> p_epoch OR NOT (o.work = 'running' OR (p_work = 'done' AND o.work = 'lost')) THEN
         verdict := CASE WHEN o.work_epoch = p_epoch AND o.work = p_work THEN 'ok' ELSE 'late' END;
+        RETURN;
+    END IF;
+    IF p_work = 'done' AND refund_claimed(o.authorization_id) THEN
+        verdict := 'late';                       -- kept or refunded, never both: the refund was signed first
         RETURN;
     END IF;
     verdict := 'ok';

@@ -157,6 +157,7 @@ BEGIN
     VALUES (t.network, t.relayer, t.account_nonce, p_hash, p_raw, t.gas, p_max_fee, p_max_tip, t.call_to, t.call_data, 'signed')
     RETURNING relay_transactions.id INTO id;
     INSERT INTO relay_calls SELECT relay_replace.id, c.authorization_id FROM relay_calls c WHERE c.transaction_id = p_id;
+    INSERT INTO payout_calls SELECT relay_replace.id, c.debt_id FROM payout_calls c WHERE c.transaction_id = p_id;
     UPDATE relay_transactions x SET state = 'replaced' WHERE x.id = p_id;
     PERFORM event_add(a.order_id, p_by::jsonb, 'fee_raised', NULL, NULL, jsonb_build_object('tx', encode(p_hash, 'hex'),
                       'account_nonce', t.account_nonce, 'instead_of', encode(t.hash, 'hex')))
@@ -352,7 +353,8 @@ BEGIN
           FROM gone g, orders o WHERE a.id = g.authorization_id AND o.id = a.order_id RETURNING a.id)
     SELECT array_agg(id) INTO ids FROM back;
     PERFORM notices_undone(ids);
-    UPDATE debts SET state = 'cancelled' WHERE authorization_id = ANY (ids);
+    UPDATE debts SET state = 'cancelled', reason = NULL, changed_at = now()
+     WHERE authorization_id = ANY (ids) AND state IN ('owed', 'approved', 'held');
     PERFORM order_paid_by(o.id, y.id) FROM orders o JOIN authorizations x ON x.id = o.authorization_id
        JOIN authorizations y ON y.order_id = o.id AND y.state IN ('sent', 'settled')
       WHERE x.id = ANY (ids) AND x.state = 'released';
@@ -396,8 +398,8 @@ BEGIN
 END $$;
 
 -- The cursor and what was found, in one commit. Each finding is {"tx", "log_index", "block", "block_hash", "block_time", "asset",
--- "sender", "receiver", "amount", "nonce"?}. With the nonce of an authorization that we know, and its terms, it is that one's
--- proof, whoever submitted it; anything else is suspense: no order is known, and a person decides. A wallet that is a seller's own
+-- "sender", "receiver", "amount", "nonce"?}. With the nonce of an authorization that we know, and its terms (or more money), it is that
+-- one's proof, whoever submitted it; anything else is suspense: no order is known, and a person decides. A wallet that is a seller's own
 -- (p_ours is false) has income that is none of our business: nothing else is booked there.
 CREATE FUNCTION scan_record(p_network text, p_wallet bytea, p_from bigint, p_to bigint, p_to_hash bytea, p_findings text, p_by text,
     p_ours boolean DEFAULT true, OUT moved boolean) LANGUAGE plpgsql AS $$
@@ -408,18 +410,21 @@ BEGIN
     IF NOT moved THEN
         RETURN;
     END IF;
+    INSERT INTO transfers (network, tx, log_index, asset, sender, receiver, amount, block, block_hash, block_time, nonce, class)
+    SELECT p_network, decode(v->>'tx', 'hex'), (v->>'log_index')::bigint, decode(v->>'asset', 'hex'), decode(v->>'sender', 'hex'),
+           decode(v->>'receiver', 'hex'), (v->>'amount')::numeric, (v->>'block')::bigint, decode(v->>'block_hash', 'hex'),
+           (v->>'block_time')::bigint, decode(v->>'nonce', 'hex'), CASE WHEN w.address IS NULL THEN 'suspense' ELSE 'internal' END
+      FROM jsonb_array_elements(f) v LEFT JOIN wallets w ON w.network = p_network AND w.address = decode(v->>'sender', 'hex')
+     WHERE p_ours ON CONFLICT DO NOTHING;
     SELECT coalesce(jsonb_agg(v || jsonb_build_object('id', a.id)), '[]') INTO proofs
       FROM jsonb_array_elements(f) v CROSS JOIN LATERAL (SELECT x.* FROM authorizations x
      WHERE x.network = p_network AND x.asset = decode(v->>'asset', 'hex') AND x.payer = decode(v->>'sender', 'hex')
        AND x.nonce = decode(v->>'nonce', 'hex') OFFSET 0) a
-     WHERE a.payee = decode(v->>'receiver', 'hex') AND a.amount = (v->>'amount')::numeric AND a.ended_at IS NULL;
+     WHERE a.payee = decode(v->>'receiver', 'hex') AND a.amount <= (v->>'amount')::numeric AND a.ended_at IS NULL;
     PERFORM story_lock(ARRAY(SELECT (v->>'id')::bigint FROM jsonb_array_elements(proofs) v));
     ids := proofs_add(p_network, proofs, p_by::jsonb);
-    INSERT INTO transfers (network, tx, log_index, asset, sender, receiver, amount, block, block_hash, block_time, nonce, class)
-    SELECT p_network, decode(v->>'tx', 'hex'), (v->>'log_index')::bigint, decode(v->>'asset', 'hex'), decode(v->>'sender', 'hex'),
-           decode(v->>'receiver', 'hex'), (v->>'amount')::numeric, (v->>'block')::bigint, decode(v->>'block_hash', 'hex'),
-           (v->>'block_time')::bigint, decode(v->>'nonce', 'hex'), 'suspense'
-      FROM jsonb_array_elements(f) v WHERE p_ours ON CONFLICT DO NOTHING;
+    PERFORM surplus_book(ids, p_by::jsonb);
+    PERFORM journal_book(p_network, p_by::jsonb);
     PERFORM authorizations_notify(ids);
 END $$;
 

@@ -83,6 +83,15 @@ test('includes go down, and only to public headers', () => {
     assert.deepEqual(wrong, []);
 });
 
+// A debt has a source, a payer, an asset and an amount, whatever brought the money.
+test('the ledger knows no rail by name', () => {
+    const ledger = [...list('refunds', /\.[ch]$/), 'sql/functions-ledger.sql', 'sql/functions-refunds.sql', 'sql/functions-books.sql',
+        'sql/0006-ledger.sql'];
+    const wrong = ledger.flatMap((file) => [...matches(file, /x402|mpp|tempo|facilitat/gi, read(file))]);
+    assert.ok(ledger.length > 10);
+    assert.deepEqual(wrong.map(({ at, match }) => `${at}: ${match[0]}`), []);
+});
+
 test('each library is known to its own folder alone', () => {
     const wrong = [];
     for (const file of sources)

@@ -238,6 +238,7 @@ static void test_an_unknown_chain_needs_tokens(void **state)
     json_object_set_new(at_path(j, "/networks/0"), "id", json_string("eip155:31337"));
     json_object_set_new(at_path(j, "/tools/0/prices/0"), "network", json_string("eip155:31337"));
     json_object_set_new(at_path(j, "/sellers/0/accepts/0"), "network", json_string("eip155:31337"));
+    json_object_set_new(at_path(j, "/refunds/0"), "network", json_string("eip155:31337"));
     struct config *c = load_json(j, &why);
     assert_non_null(c);
     assert_null(c->nets[0].v1_name);

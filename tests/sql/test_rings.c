@@ -76,8 +76,8 @@ static void test_nothing_early(void **state)
     other.request = 2;
     other.payment_id = "the-payment-id-2";
     accept_is(&other, "replay", 2, 1);
-    sql_run(pg, "INSERT INTO debts (id, order_id, authorization_id, cause, network, asset, payer, amount, tx, log_index)"
-                " SELECT b(3, 32), order_id, id, 'duplicate', network, asset, payer, amount, b(3, 32), 9 FROM authorizations WHERE id = auth(3)");
+    sql_run(pg, "INSERT INTO debts (id, order_id, authorization_id, cause, network, asset, payer, amount, tx, log_index, refund_nonce)"
+                " SELECT b(3, 32), order_id, id, 'duplicate', network, asset, payer, amount, b(3, 32), 9, b(3, 32) FROM authorizations WHERE id = auth(3)");
     sql_run(pg, "INSERT INTO reviews (order_id, fact) VALUES (b(4, 16), 'a fact')");
     for (int i = 0; i < 5; i++) {
         time_passes(7);

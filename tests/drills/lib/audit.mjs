@@ -23,9 +23,10 @@ const lineOf = (row) => [plain(row.tx), row.log_index, plain(row.asset), plain(r
 async function inBooks(world) {
     const sales = await world.sql(`SELECT tx, log_index, asset, payer AS sender, amount::text FROM order_books b
         WHERE tx IS NOT NULL AND NOT EXISTS (SELECT 1 FROM debts d WHERE d.network = b.network AND d.tx = b.tx
-                                                AND d.log_index = b.log_index AND d.state = 'owed')`);
-    const debts = await world.sql(`SELECT tx, log_index, asset, payer AS sender, amount::text FROM debts
-        WHERE state <> 'cancelled'`);
+                                                AND d.log_index = b.log_index AND d.state NOT IN ('earned', 'cancelled'))`);
+    // of one that is overpaid only the surplus is owed, but it is one transfer
+    const debts = await world.sql(`SELECT tx, log_index, d.asset, payer AS sender, t.amount::text
+        FROM debts d JOIN transfers t USING (network, tx, log_index) WHERE state <> 'cancelled'`);
     const suspense = await world.sql(`SELECT tx, log_index, asset, sender, amount::text FROM transfers
         WHERE class = 'suspense'`);
     const transfers = await world.sql('SELECT tx, log_index, asset, sender, amount::text FROM transfers');
@@ -85,7 +86,7 @@ export async function alwaysTrue(world) {
         `SELECT order_id FROM order_books WHERE status = 'paid' AND tx IS NULL`);
     await none(world, 'an order has two transfers, and the second is no debt',
         `SELECT a.order_id FROM proofs p JOIN authorizations a ON a.id = p.authorization_id
-          WHERE NOT EXISTS (SELECT 1 FROM debts d WHERE d.authorization_id = a.id AND d.state = 'owed')
+          WHERE NOT EXISTS (SELECT 1 FROM debts d WHERE d.authorization_id = a.id AND d.state NOT IN ('earned', 'cancelled'))
           GROUP BY 1 HAVING count(*) > 1`);
     await none(world, 'a proof and its authorization disagree',
         `SELECT a.id FROM authorizations a LEFT JOIN proofs p ON p.authorization_id = a.id

@@ -1,0 +1,212 @@
+/* "Did you take my money?" One authorization, by what identifies it: settled, void, expired, or possible until a time,
+ * with the block that says so, signed. And the keys that this and receipts are signed with. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/gateway.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "receipts/receipts.h"
+
+enum { READ_MS = 5000, TOKENS_MAX = 16 };
+
+struct question {
+    const struct net *net;
+    struct address payer;
+    struct hash32 nonce;
+    json_t *answer; /* NULL: not known */
+    int64_t finality_s, final, final_time, scanned, head;
+    bool known, unavailable, used, unread;
+};
+
+/* ---- keys ---- */
+
+struct step keys_begin(struct request *rq)
+{
+    const struct gateway *g = request_app(rq);
+    JSON *keys = json_array();
+    if (g->has_receipt_key)
+        json_array_append_new(keys, json_pack("{s:s, s:s, s:s}", "address", address_checksum(&g->receipt_key.address).s,
+                                              "use", "receipts", "status", "current"));
+    for (size_t i = 0; i < g->config->receipt_signer_count; i++)
+        json_array_append_new(keys, json_pack("{s:s, s:s, s:s}", "address", g->config->receipt_signers[i], "use",
+                                              "receipts", "status", "retired"));
+    JSON *o = json_pack("{s:s, s:O}", "issuer", g->config->public_url, "keys", keys);
+    struct reply *r = reply_new(200);
+    reply_json(r, NULL, o);
+    reply_header(r, "Cache-Control", "public, max-age=300");
+    return request_reply(rq, r);
+}
+
+/* ---- the answer ---- */
+
+static json_t *begin_answer(const struct question *q)
+{
+    return json_pack("{s:s, s:s, s:s, s:s}", "network", q->net->id, "payer", address_checksum(&q->payer).s, "nonce",
+                     hash_text(&q->nonce).s, "issued_at", time_iso(clock_wall_s()).s);
+}
+
+static void set_hex(json_t *o, const char *key, struct slice bytes, const char *prefix)
+{
+    BUF b = { 0 };
+    if (!bytes.p)
+        return;
+    buf_hex(&b, bytes.p, bytes.n);
+    OWNED char *text = str_format("%s%s", prefix ? prefix : "0x", b.p + 2);
+    json_object_set_new(o, key, json_string(text));
+}
+
+static void conclude(json_t *o, const char *status, int64_t block, bool final, const char *why)
+{
+    json_object_set_new(o, "status", json_string(status));
+    json_object_set_new(o, "block", json_integer(block));
+    json_object_set_new(o, "final", json_boolean(final));
+    json_object_set_new(o, "why", json_string(why));
+}
+
+/* What our own proofs say of an authorization that was presented here, or of money that came in under its nonce. */
+static void from_books(struct question *q, const struct db_rows *rows)
+{
+    const char *state = row_text(rows, 0, "state").p;
+    q->head = row_int(rows, 0, "head");
+    q->final = row_int(rows, 0, "final");
+    q->final_time = row_int(rows, 0, "final_time");
+    q->scanned = row_null(rows, 0, "scanned") ? -1 : row_int(rows, 0, "scanned");
+    q->known = state != NULL;
+    if (!state)
+        return;
+    json_t *o = q->answer = begin_answer(q);
+    set_hex(o, "transaction", row_bytes(rows, 0, "tx"), NULL);
+    set_hex(o, "receipt_id", row_bytes(rows, 0, "receipt"), "rcp_");
+    if (strcmp(state, "settled") == 0) {
+        const int64_t block = row_int(rows, 0, "block");
+        conclude(o, "settled", block, block <= q->final,
+                 row_null(rows, 0, "receipt") ? "the money came in and belongs to no call known here"
+                                              : "the money came in; the receipt says what became of it");
+    } else if (row_bool(rows, 0, "ended")) {
+        conclude(o, state, q->final, true,
+                 row_null(rows, 0, "why") ? "proven on the chain" : row_text(rows, 0, "why").p);
+    } else {
+        conclude(o, "possible", q->head, false,
+                 strcmp(state, "released") == 0
+                     ? "it was set aside and will not be sent from here; whoever saw it can still send it"
+                     : "it is not decided yet");
+        json_object_set_new(
+            o, "until", json_string(time_iso(terms_known_by(q->net, q->finality_s, row_int(rows, 0, "dead_after"))).s));
+    }
+}
+
+static struct step reply_answer(struct request *rq, json_t *answer)
+{
+    const struct gateway *g = request_app(rq);
+    JSON *o = answer;
+    record_sign(o, g->has_receipt_key ? &g->receipt_key : NULL);
+    struct reply *r = reply_new(200);
+    reply_json(r, NULL, o);
+    reply_header(r, "Cache-Control", "no-store");
+    return request_reply(rq, r);
+}
+
+/* ---- one that is not known here: the token's own flag, at a block up to which every transfer to us is known ---- */
+
+static struct step from_chain(struct request *rq)
+{
+    struct question *q = request_memory(rq, sizeof *q);
+    if (q->unread)
+        return request_reply(rq, reply_problem(rq, ERR_CHAIN_UNAVAILABLE, NULL, NULL));
+    json_t *o = begin_answer(q);
+    if (q->used)
+        conclude(o, "void", q->scanned, true, "it was used or cancelled, and no money of it came to this seller");
+    else
+        conclude(o, "possible", q->scanned, true,
+                 "it is unused, and was not presented here; it can be used until its own validBefore");
+    return reply_answer(rq, o);
+}
+
+static void have_flags(void *arg, const struct rpc_answer *answers, size_t n)
+{
+    struct question *q = request_memory(arg, sizeof *q);
+    for (size_t i = 0; i < n; i++) {
+        size_t size = 0;
+        OWNED uint8_t *flag = answers[i].rc == RPC_OK ? rpc_read_data(answers[i].result, &size) : NULL;
+        q->unread = q->unread || !flag || size != 32;
+        q->used = q->used || (flag && size == 32 && flag[31]);
+    }
+    request_go(arg, from_chain);
+}
+
+static struct step ask_chain(struct request *rq, struct question *q)
+{
+    struct gateway *g = request_app(rq);
+    struct rpc_item items[TOKENS_MAX];
+    uint8_t call[4 + 64] = { 0xe9, 0x4a, 0x01, 0x02 };
+    const size_t n = q->net->token_count < TOKENS_MAX ? q->net->token_count : TOKENS_MAX;
+    memcpy(call + 16, q->payer.b, 20);
+    memcpy(call + 36, q->nonce.b, 32);
+    for (size_t i = 0; i < n; i++)
+        items[i] = (struct rpc_item){ "eth_call",
+                                      json_pack("[{s:s, s:o}, o]", "to", address_lower(&q->net->tokens[i].address).s,
+                                                "data", rpc_hex(call, sizeof call), rpc_u64((uint64_t)q->scanned)) };
+    rpc_start(gateway_seat(g, q->net)->rpc, items, n, have_flags, rq);
+    return request_wait(rq);
+}
+
+static struct step have_books(struct request *rq)
+{
+    struct question *q = request_memory(rq, sizeof *q);
+    if (q->unavailable)
+        return request_reply(rq, reply_problem(rq, ERR_STORE_UNAVAILABLE, NULL, NULL));
+    if (q->known)
+        return reply_answer(rq, MOVE(q->answer));
+    if (q->scanned < 0)
+        return request_reply(rq, reply_problem(rq, ERR_CHAIN_UNAVAILABLE, "This network was not read yet.", NULL));
+    return ask_chain(rq, q);
+}
+
+static void have_row(void *arg, enum db_rc rc, const struct db_rows *rows)
+{
+    struct question *q = request_memory(arg, sizeof *q);
+    q->unavailable = rc != DB_OK || db_count(rows) == 0;
+    if (!q->unavailable)
+        from_books(q, rows);
+    request_go(arg, have_books);
+}
+
+static bool read_question(const struct gateway *g, struct slice path, struct question *q)
+{
+    static const char prefix[] = "/authorizations/";
+    const char *network = path.p + sizeof prefix - 1, *end = path.p + path.n;
+    const char *payer = memchr(network, '/', (size_t)(end - network));
+    const char *nonce = payer ? memchr(payer + 1, '/', (size_t)(end - payer - 1)) : NULL;
+    if (!nonce)
+        return false;
+    q->net = gateway_net(g, (struct slice){ network, (size_t)(payer - network) });
+    return q->net && address_read(payer + 1, (size_t)(nonce - payer - 1), &q->payer) &&
+           hash_read(nonce + 1, (size_t)(end - nonce - 1), &q->nonce);
+}
+
+static char *assets_text(const struct net *n)
+{
+    JSON *list = json_array();
+    for (size_t i = 0; i < n->token_count; i++)
+        json_array_append_new(list, json_string(address_lower(&n->tokens[i].address).s + 2));
+    return json_write(list);
+}
+
+struct step authorization_begin(struct request *rq, struct slice path)
+{
+    struct gateway *g = request_app(rq);
+    struct question *q = request_memory(rq, sizeof *q);
+    DB_ARGS a = { 0 };
+    if (!read_question(g, path, q))
+        return request_reply(
+            rq, reply_problem(rq, ERR_NOT_FOUND, "Ask for /authorizations/{network}/{payer}/{nonce}.", NULL));
+    OWNED char *assets = assets_text(q->net);
+    q->finality_s = gateway_seat(g, q->net)->finality_s;
+    arg_text(&a, q->net->id);
+    arg_text(&a, assets);
+    arg_bytes(&a, q->payer.b, 20);
+    arg_bytes(&a, q->nonce.b, 32);
+    db_call(g->db, "authorization_read", &a, clock_mono_ms() + READ_MS, have_row, rq);
+    return request_wait(rq);
+}

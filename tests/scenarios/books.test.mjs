@@ -1,0 +1,161 @@
+// The books of a day with sales, debts and gas: reconciled, exported, audited; and each planted error is found.
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { run } from '../../dev/process.mjs';
+import { asOwner, begin, isPaid, submit } from '../lib/ledger.mjs';
+import { paymentId } from '../lib/payment.mjs';
+import { booksAgree, late, liability, policy, refundWallet, refunding, untilDebt } from '../lib/refunds.mjs';
+import { endWorld, startWorld } from '../lib/world.mjs';
+
+let world;
+
+// The journal is a table that nobody may change: who plants an error must first take its triggers off.
+const plant = (text) => asOwner(world, `SET session_replication_role = replica; ${text}`);
+
+async function audit() {
+    const { code, stdout, stderr } = await world.payonce(['auditor', '--once', '--json']);
+    assert.ok(code === 0 || stdout, stderr);
+    return { code, found: Object.values(JSON.parse(stdout)).flat() };
+}
+
+before(async () => {
+    world = await startWorld(refunding({ refunds: policy({ mode: 'automatic' }) }));
+    for (let i = 0; i < 3; i++)
+        await isPaid(world, await begin(world, '/test/read'));
+    const { payer } = await late(world);
+    const id = paymentId();
+    const first = await begin(world, '/test/read', { id });
+    await isPaid(world, first);
+    const second = await begin(world, '/test/read', { payer: first.payer, id });
+    await second.answer;
+    await submit(world, second.signed.payload);
+    await untilDebt(world, payer, 'refunded');
+    await untilDebt(world, first.payer, 'refunded');
+    await booksAgree(world);
+}, { timeout: 200_000 });
+after(() => world && endWorld(world), { timeout: 60_000 });
+
+const exported = async (format, ...more) => {
+    const { code, stdout, stderr } = await world.payonce(['export', '--format', format, ...more]);
+    assert.equal(code, 0, stderr);
+    return stdout;
+};
+
+describe('books', () => {
+    test('every entry sums to zero, nothing is owed, and the balances are the chain\'s', async () => {
+        assert.equal(await liability(world), 0n);
+        const [{ sum }] = await world.sql('SELECT sum(amount)::text AS sum FROM postings');
+        assert.equal(sum, '0');
+        const { stdout } = await world.payonce(['ledger', 'balance']);
+        const balance = (name) => BigInt(stdout.split('\n').find((line) => line.includes(name)).trim().split(/\s+/)[2]);
+        assert.equal(balance('assets:wallet:'), await world.chain.balanceOf(world.payTo));
+        assert.equal(balance('assets:refund-wallet:'), await world.chain.balanceOf(refundWallet.address));
+        assert.equal(balance('income:sales'), -4_000n);
+        assert.ok(balance('expenses:gas') > 0n);
+    });
+
+    test('hledger accepts the whole of it', async () => {
+        const path = join(world.dir, 'payonce.journal');
+        writeFileSync(path, await exported('hledger'));
+        const check = await run('hledger', ['-f', path, 'check', 'accounts', 'commodities', 'ordereddates', 'balancednoautoconversion']);
+        assert.equal(check.code, 0, check.stderr + check.stdout);
+        const { stdout } = await run('hledger', ['-f', path, 'balance', 'income:sales', '-N']);
+        assert.match(stdout, /-0\.004000/);
+        const { code, stdout: all } = await run('hledger', ['-f', path, 'balance', '-E', '--depth', '1']);
+        assert.equal(code, 0);
+        assert.match(all.trim().split('\n').at(-1), /^\s*0\s*$/);
+    });
+
+    test('CSV: minor units, a trailer that adds up, the same bytes twice', async () => {
+        const text = await exported('csv');
+        assert.equal((await exported('csv')).replace(/^(closing|sum|count),[^,]*/gm, '$1'),
+            text.replace(/^(closing|sum|count),[^,]*/gm, '$1'));
+        assert.ok(text.split('\n').slice(0, -1).every((line) => line.endsWith('\r')));
+        const rows = text.trim().split('\r\n').map((line) => line.split(','));
+        const postings = rows.filter(([record]) => record === 'posting');
+        assert.equal(Number(rows.at(-1)[11]), postings.length);
+        const usdc = postings.filter((row) => row[9] === 'USDC');
+        const debits = usdc.map((row) => BigInt(row[11])).filter((n) => n > 0n).reduce((a, b) => a + b, 0n);
+        const sum = rows.find((row) => row[0] === 'sum' && row[6] === 'debits' && row[8] === usdc[0][8]);
+        assert.equal(BigInt(sum[11]), debits);
+        assert.ok(usdc.every((row) => row[10] === '6' && /^\d{4}-\d\d-\d\dT/.test(row[1])));
+        const paid = rows.filter(([record]) => record === 'closing').find((row) => row[7] === 'income:sales');
+        assert.equal(paid[11], '-4000');
+    });
+
+    test('JSON lines: each entry balances, and names its source', async () => {
+        const entries = (await exported('jsonl')).trim().split('\n').map((line) => JSON.parse(line));
+        assert.ok(entries.length > 8);
+        for (const { postings } of entries)
+            assert.equal(postings.reduce((sum, { amount }) => sum + BigInt(amount), 0n), 0n);
+        assert.ok(entries.filter(({ what }) => what === 'sale').every(({ receipt, transaction }) => receipt && transaction));
+        const later = await exported('jsonl', '--from', '2990-01-01');
+        assert.equal(later, '');
+        assert.equal((await world.payonce(['export', '--format', 'xml'])).code, 2);
+    });
+
+    test('reconcile tells a block that is not booked, and a difference by its exit status', async () => {
+        assert.equal((await world.payonce(['reconcile', '--at', '999999999'])).code, 1);
+        const { stdout } = await world.payonce(['reconcile', '--json']);
+        const report = JSON.parse(stdout);
+        assert.equal(report.differences.length, 0);
+        assert.ok(report.wallets.every(({ closing, on_chain: chain, account }) => closing === chain || account.includes('gas')));
+        assert.match((await world.payonce(['reconcile', '--csv'])).stdout, /^network,block,account,asset/);
+    });
+
+    test('nobody changes the journal: not the settler\'s role, not its owner', async () => {
+        for (const text of ['UPDATE postings SET amount = amount + 1', 'DELETE FROM entries'])
+            await assert.rejects(asOwner(world, text), /a correction is an entry/);
+        const unbalanced = `INSERT INTO postings SELECT e.id, a.id, 5 FROM entries e, accounts a
+            WHERE NOT EXISTS (SELECT 1 FROM postings p WHERE p.entry_id = e.id AND p.account_id = a.id) LIMIT 1`;
+        await assert.rejects(asOwner(world, unbalanced), /does not sum to zero/);
+    });
+});
+
+// ---- planted errors; each is undone before the next ----
+
+const sale = "(SELECT min(id) FROM entries WHERE kind = 'receipt' AND what = 'sale')";
+const plants = [
+    ['missing entry', `DELETE FROM postings WHERE entry_id = ${sale}; DELETE FROM entries WHERE id = ${sale}`],
+    ['wrong amount', `UPDATE postings SET amount = amount * 2 WHERE entry_id = ${sale}`],
+    ['edited row', `UPDATE entries SET what = 'debt' WHERE id = ${sale}`],
+    ['edited row', 'UPDATE debts SET amount = amount + 500'],
+    ['wrong account', `UPDATE postings SET account_id = (SELECT id FROM accounts WHERE name = 'liabilities:refunds-owed')
+        WHERE entry_id = ${sale} AND amount < 0`],
+    ['doubled refund', `DROP INDEX entries_payout; DROP INDEX entries_source;
+        INSERT INTO entries (network, kind, what, block, block_time, tx, log_index, debt_id, digest)
+        SELECT network, kind, what, block, block_time, tx, log_index, debt_id, digest FROM entries WHERE what = 'payout' LIMIT 1;
+        INSERT INTO postings SELECT (SELECT max(id) FROM entries), account_id, amount FROM postings
+         WHERE entry_id = (SELECT min(id) FROM entries WHERE what = 'payout')`],
+    ['refund without a debt', "UPDATE entries SET debt_id = decode(repeat('ab', 32), 'hex') WHERE what = 'payout'"],
+    ['unbalanced', `DELETE FROM postings WHERE entry_id = ${sale} AND amount < 0`],
+];
+
+describe('the auditor finds', () => {
+    for (const [kind, text] of plants)
+        test(`${kind}: ${text.replace(/\s+/g, ' ').slice(0, 60)}`, { timeout: 60_000 }, async () => {
+            await world.stop('settler');
+            await asOwner(world, 'DROP SCHEMA IF EXISTS kept CASCADE; CREATE SCHEMA kept; CREATE TABLE kept.entries AS TABLE payonce.entries;'
+                + 'CREATE TABLE kept.postings AS TABLE payonce.postings; CREATE TABLE kept.debts AS SELECT id, amount FROM payonce.debts');
+            await plant(text);
+            const { code, found } = await audit();
+            await plant(`DELETE FROM postings; DELETE FROM entries; INSERT INTO entries OVERRIDING SYSTEM VALUE SELECT * FROM kept.entries;
+                INSERT INTO postings SELECT * FROM kept.postings; UPDATE debts d SET amount = k.amount FROM kept.debts k WHERE k.id = d.id`);
+            assert.equal(code, 1, 'nothing was found');
+            assert.ok(found.some((d) => d.kind === kind), JSON.stringify(found, null, 1));
+            assert.equal((await audit()).code, 0, 'it is whole again');
+        });
+
+    test('doubled refund: the amount leaves the refund wallet once more, by hand', { timeout: 90_000 }, async () => {
+        await world.startRole('settler');
+        const [debt] = await world.sql("SELECT '0x' || encode(payer, 'hex') AS payer, amount FROM debts WHERE state = 'refunded' LIMIT 1");
+        await world.chain.giveGas(refundWallet.address);
+        await world.chain.write(refundWallet.address, 'transfer', [debt.payer, BigInt(debt.amount)]);
+        await world.waitFor(async () => {
+            const { found } = await audit();
+            return found.some(({ kind }) => kind === 'doubled refund');
+        }, 'it is found', 60_000);
+    });
+});

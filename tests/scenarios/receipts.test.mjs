@@ -1,0 +1,187 @@
+// Receipts as the world sees them: signed, checked by anybody, and a page in a real browser.
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { verifyTypedData } from 'viem';
+import { labelled } from '../../dev/accounts.mjs';
+import { NETWORK } from '../../dev/config.mjs';
+import { secretFile } from '../../dev/place.mjs';
+import { begin, isPaid, publicOrder, submit } from '../lib/ledger.mjs';
+import { freshAccount, paymentId } from '../lib/payment.mjs';
+import { late, refunding, untilDebt } from '../lib/refunds.mjs';
+import { endWorld, startWorld } from '../lib/world.mjs';
+
+const signer = labelled('receipts');
+const retired = labelled('receipts before');
+let world, paid, twice, refunded, pages;
+
+before(async () => {
+    world = await startWorld(refunding({
+        extra: { seller: 'Tea & <b>Co</b>', receipt_signers: [retired.address] },
+        network: { explorer: 'https://explorer.invalid' },
+        beforeConfig: (w) => {
+            w.env.PAYONCE_RECEIPT_KEY_FILE = secretFile(join(w.dir, 'receipts'), signer.key);
+        },
+    }));
+    paid = await begin(world, '/test/read');
+    await isPaid(world, paid);
+    const id = paymentId();
+    twice = await begin(world, '/test/read', { id });
+    await isPaid(world, twice);
+    const second = await begin(world, '/test/read', { payer: twice.payer, id });
+    await second.answer;
+    await submit(world, second.signed.payload);
+    refunded = await late(world);
+    await untilDebt(world, twice.payer, 'refunded');
+    await untilDebt(world, refunded.payer, 'refunded');
+    pages = [];
+    for (const call of [paid, twice, refunded])
+        pages.push(new URL((await publicOrder(world, call.payer)).receipt).pathname);
+}, { timeout: 200_000 });
+after(() => world && endWorld(world), { timeout: 60_000 });
+
+const receipt = async (n) => (await world.request(pages[n])).json;
+const verify = async (what, ...more) => {
+    const { code, stdout, stderr } = await world.payonce(['receipt', 'verify', what, ...more]);
+    return { code, text: stdout + stderr };
+};
+
+describe('receipts', () => {
+    test('one line with the answer', async () => {
+        assert.match((await receipt(0)).headline, /^Paid once\. (Final at block \d+\.|In block)/);
+        assert.match((await receipt(1)).headline, /^Paid once\. 0\.001 USDC refunded\. Final at block \d+\.$/);
+        assert.match((await receipt(2)).headline, /^Refunded in full: nothing was charged\. 0\.001 USDC refunded\. Final at/);
+    });
+
+    test('the refund is in it, with cause, transaction, block and time; J04: refunded in full', async () => {
+        const { status, refunds: [debt], payment } = await receipt(2);
+        assert.equal(status, 'refunded');
+        assert.deepEqual([debt.cause, debt.state, debt.amount, debt.to], ['late', 'refunded', '1000', refunded.payer.address.toLowerCase()]);
+        assert.ok(debt.block > payment.block && debt.refunded_at && /^0x[0-9a-f]{64}$/.test(debt.transaction));
+        assert.deepEqual((await publicOrder(world, refunded.payer)).refunds[0].transaction, debt.transaction);
+    });
+
+    test('N02: signed as a whole: each change of each field is noticed', { timeout: 120_000 }, async () => {
+        const document = await receipt(1);
+        const path = join(world.dir, 'receipt.json');
+        const check = async (changed) => {
+            writeFileSync(path, JSON.stringify(changed));
+            return (await verify(path, '--signer', signer.address)).code;
+        };
+        assert.equal(await check(document), 0);
+        assert.equal((await verify(path, '--signer', retired.address)).code, 1);
+        const leaves = (o, at = []) => Object.entries(o).flatMap(([key, value]) =>
+            (value !== null && typeof value === 'object' ? leaves(value, [...at, key]) : [[...at, key]]));
+        const all = leaves(document).filter(([first]) => first !== 'signature');
+        assert.ok(all.length > 40);
+        for (const path2 of all) {
+            const changed = structuredClone(document);
+            const last = path2.at(-1);
+            const parent = path2.slice(0, -1).reduce((o, key) => o[key], changed);
+            const value = parent[last];
+            parent[last] = typeof value === 'number' ? value + 1 : typeof value === 'boolean' ? !value : `${value}0`;
+            assert.equal(await check(changed), 1, path2.join('.'));
+        }
+        const { x402_receipt: gone, ...less } = document;
+        assert.equal(await check(less), 1);
+    });
+
+    test('its x402 receipt is what the official type says, by another library', async () => {
+        const { x402_receipt: x } = await receipt(0);
+        const types = { Receipt: [['uint256', 'version'], ['string', 'network'], ['string', 'resourceUrl'], ['string', 'payer'],
+            ['uint256', 'issuedAt'], ['string', 'transaction']].map(([type, name]) => ({ type, name })) };
+        assert.ok(await verifyTypedData({
+            address: signer.address, domain: { name: 'x402 receipt', version: '1', chainId: 1 }, types, primaryType: 'Receipt',
+            message: x.payload, signature: x.signature,
+        }));
+    });
+
+    test('verified by URL, its keys asked of the origin, and the chain asked, too', async () => {
+        for (const page of pages) {
+            const { code, text } = await verify(world.gateway + page, '--rpc', world.rpcUrl);
+            assert.equal(code, 0, text);
+            assert.match(text, /ok: the payment, in block/);
+        }
+        assert.match((await verify(world.gateway + pages[2], '--rpc', world.rpcUrl)).text, /ok: a refund, in block/);
+        const { keys } = (await world.request('/.well-known/payonce-keys.json')).json;
+        assert.deepEqual(keys.map(({ address, status }) => [address, status]),
+            [[signer.address, 'current'], [retired.address, 'retired']]);
+        assert.equal((await verify(join(world.dir, 'receipt.json'))).code, 2);
+    });
+
+    test('did you take my money? settled, possible, void, and never heard of', { timeout: 60_000 }, async () => {
+        const ask = async (payer, nonce) => (await world.request(`/authorizations/${NETWORK}/${payer}/${nonce}`)).json;
+        const signedBy = (call) => call.signed.payload.authorization;
+        const settled = await ask(paid.payer.address, signedBy(paid).nonce);
+        assert.deepEqual([settled.status, typeof settled.block, settled.signature.signer], ['settled', 'number', signer.address]);
+        const held = await begin(world, '/test/read?status=404');
+        await held.answer;
+        const possible = await ask(held.payer.address, signedBy(held).nonce);
+        assert.equal(possible.status, 'possible');
+        assert.ok(Date.parse(possible.until) / 1000 > Number(signedBy(held).validBefore));
+        const nobody = await ask(freshAccount().address, signedBy(held).nonce);
+        assert.deepEqual([nobody.status, nobody.until], ['possible', undefined]);
+        assert.equal((await world.request(`/authorizations/eip155:1/${held.payer.address}/${signedBy(held).nonce}`)).status, 404);
+        const path = join(world.dir, 'answer.json');
+        writeFileSync(path, JSON.stringify(settled));
+        assert.equal((await verify(path, '--signer', signer.address)).code, 0);
+        writeFileSync(path, JSON.stringify({ ...settled, status: 'void' }));
+        assert.equal((await verify(path, '--signer', signer.address)).code, 1);
+    });
+
+    test('the page: small, quick, escaped, with a policy, for browsers only', async () => {
+        const accept = { accept: 'text/html,application/xhtml+xml' };
+        const answer = await world.request(pages[1], { headers: accept });
+        assert.match(answer.headers['content-type'], /^text\/html/);
+        assert.ok(Buffer.byteLength(answer.text) < 50_000);
+        const csp = answer.headers['content-security-policy'];
+        assert.match(csp, /default-src 'none'/);
+        assert.doesNotMatch(csp, /unsafe/);
+        assert.doesNotMatch(answer.text, /<b>Co|<script/);
+        assert.match(answer.text, /Tea &amp; &lt;b&gt;Co/);
+        assert.equal((await world.request(pages[1])).headers['content-type'], 'application/json');
+    });
+});
+
+describe('in a browser', () => {
+    let browser;
+    before(async () => {
+        const { chromium } = await import('playwright-core');
+        browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
+    }, { timeout: 60_000 });
+    after(() => browser?.close());
+
+    const looks = [['light', 1200], ['dark', 1200], ['light', 360]];
+    for (const [colorScheme, width] of looks)
+        test(`${colorScheme}, ${width} pixels: no violation, nothing from elsewhere, nothing too wide`, { timeout: 90_000 }, async () => {
+            const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+            for (const [n, page2] of pages.entries()) {
+                const context = await browser.newContext({ colorScheme, viewport: { width, height: 900 }, bypassCSP: false });
+                const page = await context.newPage();
+                const asked = [], said = [];
+                page.on('request', (request) => asked.push(request.url()));
+                page.on('console', (message) => said.push(message.text()));
+                await page.goto(world.gateway + page2);
+                assert.match(await page.textContent('h1'), /Paid once|Refunded in full/);
+                assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector('main')).maxWidth), '736px', 'no style');
+                assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'it is wider than the window');
+                await page.keyboard.press('Tab');
+                assert.equal(await page.evaluate(() => document.activeElement.tagName), 'A');
+                assert.deepEqual(asked.filter((url) => !url.startsWith(world.gateway)), []);
+                assert.deepEqual(said.filter((text) => /policy|refused/i.test(text)), []);
+                const { violations } = await (async () => {
+                    await page.evaluate(axe);
+                    return page.evaluate(() => axe.run());
+                })();
+                assert.deepEqual(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]), []);
+                const shots = process.env.PAYONCE_SCREENSHOTS;
+                if (shots) {
+                    mkdirSync(shots, { recursive: true });
+                    await page.screenshot({ path: join(shots, `receipt-${n}-${colorScheme}-${width}.png`), fullPage: true });
+                }
+                await context.close();
+            }
+        });
+});
