@@ -1,6 +1,6 @@
 // The local chain is what the other scenarios take it for.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -34,13 +34,22 @@ describe('the local chain', () => {
         rmSync(dir, { recursive: true });
     });
 
-    // The node has saved what it knew when this was called: one saving began since, and a second one after it.
+    function isWhole() {
+        try {
+            return JSON.parse(readFileSync(join(dir, 'chain.json'), 'utf8')) !== null;
+        } catch {
+            return false;
+        }
+    }
+
+    // The node has saved what it knew when this was called: one saving began since, a second one after it, and that one ended.
     async function saved() {
         const time = () => statSync(join(dir, 'chain.json'), { throwIfNoEntry: false })?.mtimeMs ?? 0;
         for (let i = 0; i < 2; i++) {
             const last = time();
             assert.ok(await until(() => time() > last, 10_000), 'the node does not save');
         }
+        assert.ok(await until(isWhole, 5_000), 'what it saved is not whole');
     }
 
     test('has USDC as Base Sepolia has it, and funded buyers', async () => {
