@@ -173,7 +173,7 @@ describe('a facilitator', () => {
         const paid = await world.pay(one, '/iso/countries?code=FR');
         assert.equal(paid.status, 200);
         const required = requirements({ payTo: world.payTo });
-        const body = { x402Version: 2, paymentPayload: { x402Version: 2, payload: paid.payload, accepted: required },
+        const body = { x402Version: 2, paymentPayload: { x402Version: 2, payload: paid.signed.payload, accepted: required },
             paymentRequirements: required };
         refused(await settle(world, body), 'invalid_payment_requirements');
     });
