@@ -13,11 +13,18 @@ static struct step chain_down(struct request *rq)
     return gate_problem(rq, ERR_CHAIN_UNAVAILABLE, NULL);
 }
 
-/* ---- a used nonce that we have no row for: what did it do? ---- */
+/* ---- a used nonce that is not booked: what did it do? ---- */
 
 static struct step spent_here(struct request *rq)
 {
     return gate_problem(rq, ERR_AUTHORIZATION_SPENT, NULL);
+}
+
+/* It is stored here and landed, and the settler has not booked it yet: it will say so in a moment. */
+static struct step spent_unbooked(struct request *rq)
+{
+    struct call *c = gate_call(rq);
+    return outcome_read(rq, &c->order, &c->outcome, gate_in_flight);
 }
 
 /* Cancelled or paid to somebody else: nothing of it is ours, a new payment is right. Paid to us: it was used outside of this
@@ -28,7 +35,7 @@ static void have_spent(void *arg, const struct spent *s)
     if (!s->known)
         request_go(arg, chain_down);
     else if (s->event.kind == AUTH_EVENT_TRANSFER && address_eq(&s->event.to, &c->payment.price.pay_to))
-        request_go(arg, spent_here);
+        request_go(arg, c->known == KNOWN_NONE ? spent_here : spent_unbooked);
     else
         request_go(arg, gate_refuse);
 }

@@ -11,7 +11,7 @@ import { root } from '../lib/paths.mjs';
 import { World, freePort } from '../lib/world.mjs';
 import { demoTools } from '../../dev/config.mjs';
 
-const path = '/iso/countries?code=FR';
+const path = '/iso/countries?code=FR', repeatPath = '/iso/languages?code=fr';
 // More than any measure has callers, so that no payer pays twice at once. Not one a payment: the node hashes all
 // balances for each block.
 const PAYERS = 2048;
@@ -54,7 +54,9 @@ export class Stage {
         this.load = load;
         // Blocks by hand while the parts come up; each measure says how it wants them.
         this.world = new World({
-            tools: demoTools.map((tool) => (tool.cacheable ? { ...tool, repeat_max: 1_000_000, repeat_window_s: 3600 } : tool)),
+            // Countries are sold each time, languages once: what is measured as paid is paid.
+            tools: demoTools.map((tool) => (tool.path === '/iso/countries' ? { ...tool, cacheable: false }
+                : tool.cacheable ? { ...tool, repeat_max: 1_000_000, repeat_window_s: 3600 } : tool)),
             blockTime: 0, gasLimit: 1_000_000_000, network: { block_time_ms: 2000 }, extra: { wait_ms: 120_000, sellers },
         });
         process.on('exit', () => this.#children.forEach((child) => child.kill('SIGKILL')));
@@ -210,7 +212,7 @@ export class Stage {
 
     // The same question again and again: first paid for by each of the payers, then free.
     repeat(side, { connections, seconds, warm }) {
-        return this.#launch(['repeat', '127.0.0.1', side.port, side.path, '--payers', `0:${connections}`,
+        return this.#launch(['repeat', '127.0.0.1', side.port, repeatPath, '--payers', `0:${connections}`,
             '--connections', connections, '--seconds', seconds, '--warm', warm]);
     }
 

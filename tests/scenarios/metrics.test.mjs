@@ -54,6 +54,11 @@ test('one request of each outcome is one count, of that outcome alone', { timeou
     await counts('paid', sent(`${READ}?v1`, v1), 200);
     await counts('gone', sent(`${READ}?v1`, v1), 410, 'answer_not_proven');
 
+    const asked = '/iso/countries?code=FR';
+    const [once, again] = [await sign(asked), await sign(asked)];
+    await counts('paid', sent(asked, once), 200);
+    await counts('free_repeat', sent(asked, again), 200);
+
     const poor = await world.newPayer({ atoms: 1n });
     const unfunded = await world.sign(poor, READ);
     await counts('refused', sent(READ, unfunded), 402, 'payment_refused');
@@ -95,10 +100,13 @@ test('one request of each outcome is one count, of that outcome alone', { timeou
     await counts('not_charged', sent(`${READ}?status=500&owed`, released), 500);
     const a = released.payload.authorization;
     await world.chain.giveGas(poor.address);
+    await world.stop('settler');
     await world.chain.write(poor.address, 'transferWithAuthorization',
         [a.from, a.to, a.value, a.validAfter, a.validBefore, a.nonce, released.payload.signature]);
+    await counts('in_flight', sent(`${READ}?status=500&owed`, released), 409, 'payment_in_flight');
+    await world.startRole('settler');
     await world.waitFor(async () => (await world.sql('SELECT state FROM authorizations'))
-        .filter(({ state }) => state === 'settled').length === 5, 'it is booked', 60_000);
+        .filter(({ state }) => state === 'settled').length === 6, 'it is booked', 60_000);
     await counts('owed', sent(`${READ}?status=500&owed`, released), 502, 'work_failed_paid');
 
     // ---- a chain that cannot be read ----

@@ -358,11 +358,11 @@ scenario('payonce all: starts everything, serves a paid call, mends a killed chi
 
     const nameOf = (pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').at(-2);
     const before = children(world.pid('all'));
-    assert.deepEqual(before.map(nameOf).sort(), ['gateway', 'settler']);
+    assert.deepEqual(before.map(nameOf).sort(), ['auditor', 'gateway', 'settler']);
     for (const pid of before)
         process.kill(pid, 'SIGKILL');
-    await world.waitFor(() => children(world.pid('all')).filter((pid) => !before.includes(pid)).length === 2,
-        'both are started again');
+    await world.waitFor(() => children(world.pid('all')).filter((pid) => !before.includes(pid)).length === 3,
+        'all are started again');
     await serves();
     assert.equal((await world.pay(payer, `${PATH}?n=2`)).status, 200);
 

@@ -185,7 +185,7 @@ describe('tokens that are not USDC', { concurrency: 8 }, () => {
         const payer = await rich(tokens.big, price + 1n);
         const answer = await world.pay(payer, '/test/big');
         assert.equal(answer.status, 200, answer.text);
-        assert.equal(answer.required.accepts[0].amount, String(price));
+        assert.equal(answer.signed.required.accepts[0].amount, String(price));
         assert.equal(await world.chain.balanceOf(payer.address, tokens.big), 1n);
         assert.equal(await world.chain.balanceOf(world.payTo, tokens.big), price);
         assert.equal((await publicOrder(world, payer)).amount, String(price));
@@ -217,9 +217,9 @@ describe('tokens that are not USDC', { concurrency: 8 }, () => {
             }, 'the deadline passes', 60_000);
 
             const order = await publicOrder(world, payer);
-            const again = await world.send(path, answer);
+            const again = await world.send(path, answer.signed);
             assert.ok([402, 409].includes(again.status), `${again.status} ${again.text}`);
-            const moved = await world.chain.authorizationState(payer.address, answer.payload.authorization.nonce,
+            const moved = await world.chain.authorizationState(payer.address, answer.signed.payload.authorization.nonce,
                 tokens[name]);
             assert.ok((await relayed(world, payer)).length <= 2, 'it was sent again and again');
             if (name === 'pays somebody else') {
