@@ -87,4 +87,5 @@ UPDATE orders o SET answer_status = w.status, answer_size = octet_length(w.body)
   FROM answers_before w WHERE w.order_id = o.id;
 INSERT INTO payment_ids (payment_id, order_id, payer, request)
 SELECT payment_id, id, payer, request FROM orders WHERE payment_id IS NOT NULL;
+DROP VIEW IF EXISTS order_status CASCADE; -- of the program before; views and functions are made anew behind this
 DROP TABLE answers_before;
