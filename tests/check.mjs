@@ -135,8 +135,7 @@ const long = process.argv.includes('--long');
 const drilled = ({ env }) => ({
     env: { ...env, ...sanitizers, ...(long && { PAYONCE_DRILLS: 'long' }) }, minutes: long ? 240 : 15,
 });
-// Under way: they show what the relayer and the scan do not yet do right.
-const isUnderWay = (name) => ['relayer.test.mjs', 'scan.test.mjs'].includes(name);
+const isSettler = (name) => ['relayer.test.mjs', 'scan.test.mjs'].includes(name);
 const isClient = (name) => name === 'clients.test.mjs';
 const isBadInput = (name) => name.startsWith('bad-input');
 
@@ -174,12 +173,11 @@ const suites = {
     scenarios: {
         what: 'whole installations: payments, crashes, concurrency, books',
         run: () => withSanitizers(() =>
-            nodeTests('scenarios', files('scenarios', (name) => !isClient(name) && !isBadInput(name) && !isUnderWay(name)), against(asan))),
+            nodeTests('scenarios', files('scenarios', (name) => !isClient(name) && !isBadInput(name) && !isSettler(name)), against(asan))),
     },
-    'under-way': {
-        what: 'relayer and scan under a lying node: some fail, and show what is still to do (only when named)',
-        onlyWhenNamed: true,
-        run: () => withSanitizers(() => nodeTests('under-way', files('scenarios', isUnderWay), against(asan))),
+    settler: {
+        what: 'the relayer and the log scan, under nodes that lie, lag and forget',
+        run: () => withSanitizers(() => nodeTests('settler', files('scenarios', isSettler), against(asan))),
     },
     clients: {
         what: 'the official x402 clients, v1 and v2, buy each tool',
