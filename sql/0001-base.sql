@@ -7,12 +7,6 @@ CREATE DOMAIN amount AS numeric(78,0)
 CREATE DOMAIN address AS bytea CHECK (octet_length(VALUE) = 20);
 CREATE DOMAIN hash AS bytea CHECK (octet_length(VALUE) = 32);
 CREATE DOMAIN public_id AS bytea CHECK (octet_length(VALUE) = 16);
--- Words in domains and not in checks of the table, which are read from their text again at each statement.
-CREATE DOMAIN side_effect AS text CHECK (VALUE IN ('none', 'read', 'write', 'irreversible'));
-CREATE DOMAIN work_state AS text CHECK (VALUE IN ('none', 'waiting', 'running', 'done', 'failed', 'lost'));
-CREATE DOMAIN money_state AS text CHECK (VALUE IN ('held', 'due', 'sent', 'released', 'settled', 'expired', 'void'));
-CREATE DOMAIN relay_state AS text CHECK (VALUE IN ('signed', 'broadcast', 'mined', 'final', 'replaced', 'dropped'));
-CREATE DOMAIN payment_id AS text CHECK (VALUE ~ '^[A-Za-z0-9_-]{16,128}$');
 
 -- One row a network: which chain it is, and the newest block that the settler has seen.
 CREATE TABLE networks (
@@ -44,20 +38,20 @@ CREATE TABLE orders (
     rail            text NOT NULL,
     wire_version    smallint NOT NULL,
     tool            text NOT NULL,
-    side_effect     side_effect NOT NULL,
+    side_effect     text NOT NULL CHECK (side_effect IN ('none', 'read', 'write', 'irreversible')),
     cacheable       boolean NOT NULL,
     idempotent      boolean NOT NULL,
     method          text NOT NULL,
     target          text NOT NULL,
     request         hash NOT NULL,
-    payment_id      payment_id UNIQUE,
+    payment_id      text UNIQUE CHECK (payment_id ~ '^[A-Za-z0-9_-]{16,128}$'),
     quote           public_id,
     payer           address NOT NULL,
     network         text NOT NULL REFERENCES networks,
     asset           address NOT NULL,
     payee           address NOT NULL,
     amount          amount NOT NULL,
-    work            work_state NOT NULL,
+    work            text NOT NULL CHECK (work IN ('none', 'waiting', 'running', 'done', 'failed', 'lost')),
     work_epoch      integer NOT NULL DEFAULT 1,
     work_by         public_id,
     work_until      timestamptz,
@@ -101,7 +95,7 @@ CREATE TABLE authorizations (
     dead_after      bigint NOT NULL,
     signature       bytea NOT NULL,
     has_code        boolean NOT NULL DEFAULT false,
-    state           money_state NOT NULL,
+    state           text NOT NULL CHECK (state IN ('held', 'due', 'sent', 'released', 'settled', 'expired', 'void')),
     attempt         public_id NOT NULL,
     alone           boolean NOT NULL DEFAULT false,
     from_block      bigint NOT NULL DEFAULT 0,
@@ -159,7 +153,7 @@ CREATE TABLE relay_transactions (
     gas             bigint NOT NULL,
     max_fee         amount NOT NULL,
     max_tip         amount NOT NULL,
-    state           relay_state NOT NULL,
+    state           text NOT NULL CHECK (state IN ('signed', 'broadcast', 'mined', 'final', 'replaced', 'dropped')),
     created_at      timestamptz NOT NULL DEFAULT now(),
     broadcast_at    timestamptz,
     mined_at        timestamptz,

@@ -1,11 +1,9 @@
 -- Never twice, never lost: what happened to each order, what came in besides, what a person must decide.
 
-CREATE DOMAIN retry_source AS text CHECK (VALUE IN ('llm', 'framework', 'http'));
-
 -- The story of an order, append-only, one hash chain an order (one for all would be one queue for all).
 CREATE TABLE events (
     id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    order_id        public_id NOT NULL,
+    order_id        public_id NOT NULL REFERENCES orders,
     seq             integer NOT NULL,
     at              timestamptz NOT NULL DEFAULT clock_timestamp(),
     actor           text NOT NULL,
@@ -15,7 +13,7 @@ CREATE TABLE events (
     request_id      text,
     attempt         public_id,
     traceparent     text,
-    retry_source    retry_source,
+    retry_source    text CHECK (retry_source IN ('llm', 'framework', 'http')),
     facts           jsonb NOT NULL DEFAULT '{}',
     previous        hash,
     hash            hash NOT NULL,
