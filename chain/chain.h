@@ -217,6 +217,8 @@ struct receipt {
     bool success;
     uint64_t block, tx_index, gas_used;
     struct hash32 tx, block_hash;
+    bool has_from;
+    struct address from;             /* the transaction's sender, where the node says it */
     struct amount gas_price;
     json_t *logs;                    /* owned */
 };

@@ -29,7 +29,7 @@ bool receipt_read(const json_t *j, struct receipt *ret)
         *ret = (struct receipt){ .found = false };
         return true;
     }
-    const json_t *price = json_object_get(j, "effectiveGasPrice");
+    const json_t *price = json_object_get(j, "effectiveGasPrice"), *from = json_object_get(j, "from");
     json_t *logs = json_object_get(j, "logs");
     if (!rpc_read_u64(json_object_get(j, "status"), &status) || status > 1 ||
         !rpc_read_u64(json_object_get(j, "blockNumber"), &r.block) ||
@@ -38,8 +38,9 @@ bool receipt_read(const json_t *j, struct receipt *ret)
         !rpc_read_hash(json_object_get(j, "transactionHash"), &r.tx) ||
         !rpc_read_hash(json_object_get(j, "blockHash"), &r.block_hash))
         return false;
-    if ((price && !rpc_read_amount(price, &r.gas_price)) || !json_is_array(logs))
+    if ((price && !rpc_read_amount(price, &r.gas_price)) || (from && !rpc_read_address(from, &r.from)) || !json_is_array(logs))
         return false;
+    r.has_from = from != NULL;
     r.success = status == 1;
     r.logs = json_incref(logs);
     *ret = r;

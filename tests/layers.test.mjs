@@ -11,10 +11,10 @@ const rank = { api: 5, refunds: 4, settle: 3, receipts: 2, chain: 1, sql: 1, bas
 // What others may include of a folder. Within it, everything.
 const publicHeaders = {
     base: /^base\//,
-    chain: /^chain\/chain\.h$/,
+    chain: /^chain\/(chain|tempo_tx)\.h$/,
     sql: /^sql\/sql\.h$/,
     receipts: /^receipts\/receipts\.h$/,
-    settle: /^settle\/(canonical|chain_clock|orders|pin|quote|seal|settlements|settler|siwx|terms|x402)\.h$/,
+    settle: /^settle\/(canonical|chain_clock|mpp_challenge|mpp_credential|mpp_proof|orders|pin|quote|seal|settlements|settler|siwx|terms|x402)\.h$/,
     refunds: /^refunds\/refunds\.h$/,
     api: /(?!)/,
 };
