@@ -34,8 +34,8 @@ void mpp_challenge_write(const struct mpp_offer *o, struct buf *ret);
 
 /* ---- what the client would rather pay with ---- */
 
-/* Accept-Payment's weight for a method and an intent, in thousandths; 0: never. The most exact of its ranges decides; what
- * is not well-formed in it is passed over. An absent or empty header takes everything: 1000. */
+/* Accept-Payment's weight for a method and an intent, in thousandths; 0: it would not take it. The most exact of its ranges decides;
+ * what is not well-formed is passed over. A header that is absent or says nothing takes everything: 1000. */
 int mpp_accept(struct slice header, const char *method, const char *intent);
 
 /* ---- in ---- */
@@ -69,7 +69,7 @@ struct mpp_source {
     uint64_t chain_id;
     struct address address;
 };
-
+void mpp_source_read(struct slice s, struct mpp_source *ret);           /* s is there: an account, or anything else */
 bool mpp_source_is(const struct mpp_source *s, uint64_t chain_id, const struct address *who); /* also where nothing is said */
 
 #endif
