@@ -40,8 +40,9 @@ int mpp_accept(struct slice header, const char *method, const char *intent);
 
 /* ---- in ---- */
 
-/* The Payment challenges of one WWW-Authenticate value, which may hold other schemes' too. Texts point into b, which holds them
- * without their quotes. Returns how many there are; up to max of them are written. */
+/* The Payment challenges of one WWW-Authenticate value, which may hold other schemes' too; what comes behind something malformed is
+ * not read. Texts point into b, which must be empty and holds them without their quotes, each ended by a NUL. Returns how many there
+ * are; up to max of them are written. */
 size_t mpp_challenges_read(struct slice header, struct buf *b, struct mpp_challenge *ret, size_t max);
 
 /* What a request asks for, from its base64url JSON. */
