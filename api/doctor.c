@@ -45,6 +45,7 @@ int doctor_main(const struct config *c, int argc, char **argv)
                c->tool_count, c->seller_count);
     doctor_keys(&d);
     doctor_sellers(&d);
+    doctor_refunds(&d);
     doctor_database(&d);
     for (size_t i = 0; i < c->net_count; i++)
         doctor_chain(&d, &c->nets[i]);

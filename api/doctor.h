@@ -21,6 +21,7 @@ void doctor_say(struct doctor *d, enum finding f, const char *what, const char *
 
 void doctor_keys(struct doctor *d);                      /* also finds the relayer's address */
 void doctor_sellers(struct doctor *d);                   /* who may settle here, and their webhooks' keys */
+void doctor_refunds(struct doctor *d);                   /* who pays back what a failed call left */
 void doctor_database(struct doctor *d);
 void doctor_chain(struct doctor *d, const struct net *n);
 void doctor_token(struct doctor *d, struct rpc *r, const struct token *t, const char *at);

@@ -75,6 +75,8 @@ struct step gate_decide(struct request *rq)
             return gate_say(rq);
         return gate_verify(rq);
     case VERDICT_ACCEPTED:
+    case VERDICT_TO_SETTLE:
+    case VERDICT_BEGIN:
     case VERDICT_RESENT:
     case VERDICT_REPLAY:
     case VERDICT_REPEAT:
@@ -196,6 +198,7 @@ static void ended(struct request *rq, bool delivered)
         outcome_delivered(c->g, &c->order);
     if (c->has_work)
         work_done(&c->work);
+    json_decref(c->more);
 }
 
 static struct step priced(struct request *rq, struct gateway *g, const struct tool *tool)

@@ -4,6 +4,7 @@
  *   gate_repeat.c  a cacheable question: asked and paid for before?  -> the answer, not charged, or go on as if new
  *   gate_verify.c  our terms, then the chain, then accept            -> refused, or run the work
  *   gate_work.c    the upstream, then finish, then wait for proof    -> the answer
+ *   gate_pay_first.c  where the money comes first: its proof         -> run the work; failed: what is owed
  *   gate_key.c     no payment, but a payment id                   -> challenge, or the state of its order
  *   gate_reply.c   every reply that is not the answer itself, and the answer of an order that is known */
 #ifndef API_GATE_H
@@ -41,6 +42,7 @@ struct call {
     bool has_work, landed;           /* landed: money came in for work that failed */
     struct work work;
     struct outcome outcome;
+    json_t *more;                    /* members of the problem that is told next */
     bool told;                       /* the answer is being delivered: note it when the last byte is out */
 };
 
@@ -64,6 +66,8 @@ phase gate_refuse;                   /* 402 for call->reason, unless the order h
 phase gate_verify;                   /* new, or free to run again: terms, then the chain */
 phase gate_accept;                   /* durable before act */
 phase gate_work;
+phase gate_begin_work;               /* where the money comes first, and is proven: the lease, then the work */
+phase gate_owed;                     /* paid, and the work failed: what is owed back */
 phase gate_wait;                     /* parked until the proof */
 phase gate_replay;                   /* the stored answer of call->order */
 struct step gate_key(struct request *rq, struct slice payment_id) MUST_CHECK; /* a payment id, and no payment */
@@ -76,6 +80,9 @@ struct step gate_say(struct request *rq) MUST_CHECK;                     /* call
 struct step gate_in_flight(struct request *rq) MUST_CHECK;               /* 409 from call->outcome */
 struct step gate_problem(struct request *rq, enum err e, const char *detail) MUST_CHECK;
 phase gate_store_down;                                                   /* 503: send the same payment again */
+json_t *gate_order_members(const struct call *c) MUST_CHECK;              /* {order_id, poll} */
+int gate_lease_s(const struct call *c) MUST_CHECK;
+void gate_settlement(struct request *rq, struct reply *r, json_t *extra); /* the settlement's header, from call->outcome; extra is taken */
 void gate_not_final(struct request *rq, struct reply *r);                /* headers beside "not charged": until when it may land */
 /* The headers of a delivered answer: settlement, receipt, charged, caching. */
 struct reply *gate_answer(struct request *rq, int status, const json_t *headers, bool charged, bool replayed) MUST_CHECK;

@@ -67,7 +67,7 @@ struct step gate_store_down(struct request *rq)
 
 /* ---- an order that is known ---- */
 
-static json_t *order_members(const struct call *c)
+json_t *gate_order_members(const struct call *c)
 {
     return json_pack("{s:s, s:o}", "order_id", order_id_text(&c->order).s, "poll",
                      json_sprintf("%s/orders/%s", c->g->config->public_url, order_id_text(&c->order).s));
@@ -86,7 +86,7 @@ struct step gate_in_flight(struct request *rq)
 {
     struct call *c = gate_call(rq);
     int64_t dead = c->outcome.known ? c->outcome.dead_after : (int64_t)amount_u64_cap(c->payment.auth.valid_before);
-    json_t *more = order_members(c);
+    json_t *more = gate_order_members(c);
     json_object_set_new(more, "retry_after", json_integer(5));
     json_object_set_new(more, "final", json_false());
     json_object_set_new(more, "known_by", json_string(time_iso(terms_known_by(c->seat->net, c->seat->finality_s, dead)).s));
@@ -108,7 +108,7 @@ static struct step conflict(struct request *rq, const char *reason)
 static struct step told_of(struct request *rq, enum err e)
 {
     struct call *c = gate_call(rq);
-    json_t *more = order_members(c);
+    json_t *more = gate_order_members(c);
     if (e == ERR_IN_REVIEW)
         json_object_set_new(more, "retry_after", json_integer(60));
     struct reply *r = reply_problem(rq, e, NULL, more);
@@ -164,10 +164,13 @@ struct step gate_say(struct request *rq)
     case VERDICT_IN_REVIEW:
         return told_of(rq, ERR_IN_REVIEW);
     case VERDICT_WORK_FAILED_PAID:
-        return told_of(rq, ERR_WORK_FAILED_PAID);
+        return gate_owed(rq);
+    case VERDICT_BEGIN:
+        return gate_begin_work(rq);
     case VERDICT_IN_FLIGHT:
     case VERDICT_NEW:                            /* these moved on under us: undecided is the honest word */
     case VERDICT_ACCEPTED:
+    case VERDICT_TO_SETTLE:
     case VERDICT_RESENT:
     case VERDICT_AGAIN:
     case VERDICT_TAKEOVER:
@@ -188,6 +191,15 @@ void gate_not_final(struct request *rq, struct reply *r)
 }
 
 /* ---- the answer ---- */
+
+void gate_settlement(struct request *rq, struct reply *r, json_t *extra)
+{
+    const struct call *c = gate_call(rq);
+    BUF value = { 0 };
+    x402_response(c->payment.version, c->outcome.net ? c->outcome.net : c->seat->net, &c->payment.auth.from, &c->outcome.tx, NULL, extra,
+                  &value);
+    reply_header(r, c->payment.version == 1 ? "X-PAYMENT-RESPONSE" : "PAYMENT-RESPONSE", value.p);
+}
 
 struct reply *gate_answer(struct request *rq, int status, const json_t *headers, bool charged, bool replayed)
 {
@@ -210,10 +222,7 @@ struct reply *gate_answer(struct request *rq, int status, const json_t *headers,
     }
     OWNED char *receipt = str_format("%s/receipts/%s", c->g->config->public_url, receipt_id_text(&c->receipt).s);
     json_t *extra = json_pack("{s:s, s:b}", "receipt", receipt, "replayed", replayed);
-    BUF value = { 0 };
-    x402_response(c->payment.version, c->outcome.net ? c->outcome.net : c->seat->net, &c->payment.auth.from, &c->outcome.tx, NULL, extra,
-                  &value);
-    reply_header(r, c->payment.version == 1 ? "X-PAYMENT-RESPONSE" : "PAYMENT-RESPONSE", value.p);
+    gate_settlement(rq, r, extra);
     reply_header(r, "Payonce-Receipt", receipt);
     if (replayed)
         reply_header(r, "Payonce-Replayed", "true");

@@ -110,7 +110,8 @@ static void make_terms(struct gateway *g)
     g->challenges = mem_new(c->tool_count * sizeof(struct challenge *));
     for (size_t i = 0; i < c->tool_count; i++) {
         const struct tool *t = &c->tools[i];
-        g->terms[i] = (struct terms){ t->name, t->prices, t->price_count, t->max_timeout_s };
+        g->terms[i] = (struct terms){ t->name, t->prices, t->price_count, t->max_timeout_s,
+                                       t->settle == SETTLE_BEFORE_WORK };
         if (t->price_count > 0)
             g->challenges[i] = challenge_new(&g->terms[i], c->public_url, t->description, t->mime_type);
     }

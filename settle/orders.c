@@ -46,6 +46,8 @@ bool receipt_id_read(struct slice s, struct order_id *ret)
 static const struct { const char *name; enum verdict verdict; } verdicts[] = {
     { "new", VERDICT_NEW },
     { "accepted", VERDICT_ACCEPTED },
+    { "to_settle", VERDICT_TO_SETTLE },
+    { "begin", VERDICT_BEGIN },
     { "resent", VERDICT_RESENT },
     { "again", VERDICT_AGAIN },
     { "takeover", VERDICT_TAKEOVER },
@@ -213,7 +215,38 @@ void orders_accept(struct db *db, const struct order_id *instance, int lease_s, 
     arg_bool(&a, verified);
     arg_text(&a, by);
     add_repeat(&a, call);
+    arg_bool(&a, call->pay_first);
     db_call(db, "order_accept", &a, deadline_ms, accepted, c);
+}
+
+static void begun(void *arg, enum db_rc rc, const struct db_rows *rows)
+{
+    OWNED struct call *c = arg;
+    struct order_accepted r = { .verdict = VERDICT_IN_FLIGHT };
+    if (rc == DB_OK && !verdict_read(rows, &r.verdict))
+        rc = DB_REFUSED;
+    if (rc == DB_OK) {
+        (void)row_copy(rows, 0, "receipt", r.receipt.b, sizeof r.receipt.b);
+        r.epoch = (int)row_int(rows, 0, "epoch");
+    }
+    c->accepted(c->arg, rc, &r);
+}
+
+void orders_begin(struct db *db, const struct order_id *order, const struct order_id *instance, int lease_s, int64_t now_ms, const char *by,
+                  int64_t deadline_ms, order_accepted_fn *fn, void *arg)
+{
+    struct order_id attempt;
+    struct call *c = call_new(arg);
+    DB_ARGS a = { 0 };
+    c->accepted = fn;
+    bytes_random(&attempt, sizeof attempt);
+    arg_bytes(&a, order->b, 16);
+    arg_bytes(&a, attempt.b, 16);
+    arg_bytes(&a, instance->b, 16);
+    arg_int(&a, lease_s);
+    arg_int(&a, now_ms);
+    arg_text(&a, by);
+    db_call(db, "order_begin", &a, deadline_ms, begun, c);
 }
 
 static void finished(void *arg, enum db_rc rc, const struct db_rows *rows)

@@ -18,6 +18,8 @@ bool receipt_id_read(struct slice s, struct order_id *ret) MUST_CHECK;
 enum verdict {
     VERDICT_NEW,              /* nothing here knows this payment */
     VERDICT_ACCEPTED,         /* stored; this caller runs the work, under `epoch` */
+    VERDICT_TO_SETTLE,        /* stored and due; the work waits until the money is proven */
+    VERDICT_BEGIN,            /* the money is proven, the work waits: orders_begin may take it */
     VERDICT_RESENT,           /* the answer is kept, and this authorization is now to pay it */
     VERDICT_AGAIN,            /* the work failed: accept may run it again */
     VERDICT_TAKEOVER,         /* the work's lease seems dead: accept may run it again, but its first run may still count */
@@ -51,7 +53,7 @@ struct order_call {                  /* what the payment is for */
     const char *tool, *side_effect, *method;
     struct slice target;
     struct hash32 request;
-    bool cacheable, idempotent;
+    bool cacheable, idempotent, pay_first;
     struct order_repeat repeat;
     int64_t now_ms;                  /* by the chain's clock */
 };
@@ -76,6 +78,11 @@ typedef void order_accepted_fn(void *arg, enum db_rc rc, const struct order_acce
  * Durable before act: after VERDICT_ACCEPTED the authorization is committed and the work's lease is this instance's. */
 void orders_accept(struct db *db, const struct order_id *instance, int lease_s, const struct payment *p, bool has_code, bool verified,
                    const struct order_call *call, int need_s, const char *by, int64_t deadline_ms, order_accepted_fn *fn, void *arg);
+
+/* The work of VERDICT_BEGIN: VERDICT_ACCEPTED with a new epoch, or how the order stands now. Of what is found, only verdict, receipt and
+ * epoch are set. */
+void orders_begin(struct db *db, const struct order_id *order, const struct order_id *instance, int lease_s, int64_t now_ms, const char *by,
+                  int64_t deadline_ms, order_accepted_fn *fn, void *arg);
 
 enum work_axis { WORK_AXIS_DONE, WORK_AXIS_FAILED, WORK_AXIS_LOST };
 /* headers and body as they are to be kept, sealed; digest and size are the body's own. */

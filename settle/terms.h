@@ -43,6 +43,7 @@ struct terms {
     const struct price *prices;      /* in order of preference */
     size_t price_count;
     unsigned max_timeout_s;          /* maxTimeoutSeconds of the offers */
+    bool pay_first;                  /* the money is settled and proven before the work begins */
 };
 
 /* Seconds that an authorization must still have when it is to be sent: to be mined at depth with some blocks missed. */

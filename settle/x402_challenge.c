@@ -13,23 +13,34 @@ struct challenge {
     size_t header_n, v1_n;
 };
 
+/* Not written where the work comes first: that is what a client expects. */
+static void add_flow(const struct terms *t, json_t *offer)
+{
+    if (t->pay_first)
+        json_object_set_new(json_object_get(offer, "extra"), "paymentFlow", json_string("upfront"));
+}
+
 static json_t *v2_offer(const struct challenge *c, size_t i)
 {
     const struct terms *t = c->terms;
     const struct price *p = &t->prices[i];
     OWNED char *quote = str_format("%sQ%c", c->mark, (char)('A' + i));
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:{s:s, s:s, s:s}}", "scheme", "exact", "network", p->net->id, "amount",
+    json_t *offer = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:{s:s, s:s, s:s}}", "scheme", "exact", "network", p->net->id, "amount",
                      amount_text(p->amount).s, "asset", address_checksum(&p->token->address).s, "payTo",
                      address_checksum(&p->pay_to).s, "maxTimeoutSeconds", (int)t->max_timeout_s, "extra", "name", p->token->name,
                      "version", p->token->version, "quote", quote);
+    add_flow(t, offer);
+    return offer;
 }
 
 static json_t *v1_offer(const struct terms *t, const struct price *p, const char *url, const char *description, const char *mime)
 {
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:{s:s, s:s}}", "scheme", "exact", "network", p->net->v1_name,
-                     "maxAmountRequired", amount_text(p->amount).s, "resource", url, "description", description, "mimeType",
+    json_t *offer = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:{s:s, s:s}}", "scheme", "exact", "network",
+                     p->net->v1_name, "maxAmountRequired", amount_text(p->amount).s, "resource", url, "description", description, "mimeType",
                      mime, "payTo", address_checksum(&p->pay_to).s, "maxTimeoutSeconds", (int)t->max_timeout_s, "asset",
                      address_checksum(&p->token->address).s, "extra", "name", p->token->name, "version", p->token->version);
+    add_flow(t, offer);
+    return offer;
 }
 
 static json_t *payment_identifier(void)

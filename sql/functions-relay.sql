@@ -314,6 +314,7 @@ CREATE FUNCTION authorization_end(p_id bigint, p_state text, p_note text, p_by t
     OUT ended boolean) LANGUAGE plpgsql AS $$
 DECLARE a authorizations;
 BEGIN
+    PERFORM 1 FROM orders o WHERE o.id = (SELECT x.order_id FROM authorizations x WHERE x.id = p_id) FOR NO KEY UPDATE;
     SELECT * INTO a FROM authorizations WHERE id = p_id FOR UPDATE;
     ended := FOUND AND a.ended_at IS NULL AND (p_state = 'void' OR (p_state = 'expired' AND a.dead_after <= coalesce(p_dead_after, a.dead_after)));
     IF ended THEN
@@ -321,6 +322,8 @@ BEGIN
         DELETE FROM reviews WHERE authorization_id = p_id;
         PERFORM event_add(a.order_id, p_by::jsonb, p_state, 'money ' || a.state, 'money ' || p_state,
                           jsonb_build_object('why', p_note, 'nonce', encode(a.nonce, 'hex')));
+        PERFORM order_work_end(o.id, 'failed', 'its payment is proven dead', p_by::jsonb)
+           FROM orders o WHERE o.id = a.order_id AND o.authorization_id = p_id AND o.work = 'waiting';
         PERFORM pg_notify('payonce_order', encode(a.order_id, 'hex'));
     END IF;
 END $$;
