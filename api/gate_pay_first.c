@@ -64,7 +64,7 @@ static struct step tell(struct request *rq)
     struct reply *r = reply_problem(rq, ERR_WORK_FAILED_PAID, NULL, MOVE(c->more));
     reply_header(r, "Payonce-Charged", "true");
     if (c->outcome.has_tx)
-        gate_settlement(rq, r, NULL);
+        c->rail->settled(rq, r, NULL);
     return gate_send(rq, r, COUNT_OWED);
 }
 

@@ -130,7 +130,9 @@ struct order_call gate_order_call(struct request *rq)
         .request = c->request,
         .cacheable = c->tool->cacheable,
         .idempotent = c->tool->upstream_idempotent,
-        .pay_first = c->terms->pay_first,
+        .pay_first = c->pay_first,
+        .rail = c->rail->name,
+        .charge = c->rail == &rail_mpp ? &c->mpp.charge : NULL,
         .repeat = c->repeat,
         .now_ms = gate_chain_ms(c),
     };

@@ -20,7 +20,7 @@ static struct step not_charged(struct request *rq)
     struct reply *r = NULL;
     if (c->landed && c->work.end != WORK_LOST)
         return gate_owed(rq);
-    if (c->terms->pay_first && c->work.end != WORK_LOST) /* its money left the chain meanwhile: the order itself tells */
+    if (c->pay_first && c->work.end != WORK_LOST) /* its money left the chain meanwhile: the order itself tells */
         return gate_find(rq);
     switch (c->work.end) {
     case WORK_REFUSED:
@@ -104,7 +104,7 @@ static void have_work(void *arg, struct work *w)
 static int64_t time_to_work(const struct call *c)
 {
     int64_t left_ms = ((int64_t)amount_u64_cap(c->payment.auth.valid_before) - clock_wall_s() - terms_settle_s(c->seat->net)) * 1000;
-    return c->terms->pay_first || c->tool->timeout_ms < left_ms ? c->tool->timeout_ms : left_ms;
+    return c->pay_first || c->tool->timeout_ms < left_ms ? c->tool->timeout_ms : left_ms;
 }
 
 struct step gate_work(struct request *rq)
@@ -137,7 +137,7 @@ static struct step look(struct request *rq)
     }
     if (o->known && strcmp(o->status, "unpaid") == 0)
         return gate_challenge(rq, REASON_EXPIRED);
-    if (o->known && c->terms->pay_first && !c->has_work && !server_draining(c->g->server)) {
+    if (o->known && c->pay_first && !c->has_work && !server_draining(c->g->server)) {
         if (o->has_tx)
             return gate_begin_work(rq);
         if (strcmp(o->status, "processing") != 0) /* dead, most likely */

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
+
 static struct id_text id_text(const char *prefix, const struct order_id *id)
 {
     struct id_text t;
@@ -176,6 +178,29 @@ static void add_repeat(struct db_args *a, const struct order_call *call)
     arg_int(a, call->now_ms);
 }
 
+static void set_hex(json_t *o, const char *key, const void *p, size_t n)
+{
+    OWNED char *hex = mem_new(2 * n + 1);
+    hex_write_bare(hex, p, n);
+    json_object_set_new(o, key, json_string(hex));
+}
+
+static void add_charge(struct db_args *a, const struct order_charge *c)
+{
+    if (!c) {
+        arg_null(a);
+        return;
+    }
+    JSON *o = json_object();
+    set_hex(o, "challenge", c->challenge.b, 32);
+    set_hex(o, "tx", c->tx.b, 32);
+    set_hex(o, "memo", c->memo.b, 32);
+    if (c->raw.n > 0)
+        set_hex(o, "raw", c->raw.p, c->raw.n);
+    OWNED char *text = json_write(o);
+    arg_text(a, text);
+}
+
 void orders_accept(struct db *db, const struct order_id *instance, int lease_s, const struct payment *p, bool has_code, bool verified,
                    const struct order_call *call, int need_s, const char *by, int64_t deadline_ms, order_accepted_fn *fn, void *arg)
 {
@@ -191,7 +216,7 @@ void orders_accept(struct db *db, const struct order_id *instance, int lease_s, 
     arg_int(&a, lease_s);
     arg_bytes(&a, order.b, 16);
     arg_bytes(&a, receipt.b, 16);
-    arg_text(&a, "x402");
+    arg_text(&a, call->rail);
     arg_int(&a, p->version);
     arg_text(&a, call->tool);
     arg_text(&a, call->side_effect);
@@ -216,6 +241,7 @@ void orders_accept(struct db *db, const struct order_id *instance, int lease_s, 
     arg_text(&a, by);
     add_repeat(&a, call);
     arg_bool(&a, call->pay_first);
+    add_charge(&a, call->charge);
     db_call(db, "order_accept", &a, deadline_ms, accepted, c);
 }
 

@@ -5,7 +5,7 @@
 #ifndef SETTLE_ORDERS_H
 #define SETTLE_ORDERS_H
 
-#include "settle/x402.h"
+#include "settle/payment.h"
 #include "sql/sql.h"
 
 struct order_id { uint8_t b[16]; };
@@ -49,7 +49,12 @@ void orders_find(struct db *db, const struct payment *p, const struct hash32 *re
 /* What may be a free repeat: the question's key, how long its answer is good and how often it is given, and the chain's time now. */
 struct order_repeat { bool asked; struct hash32 key; unsigned window_s, max; };
 
+/* A payment that is a transaction of the payer's own: raw is for us to send, or empty where the payer did. */
+struct order_charge { struct hash32 challenge, tx, memo; struct slice raw; };
+
 struct order_call {                  /* what the payment is for */
+    const char *rail;
+    const struct order_charge *charge; /* NULL: an authorization that we submit */
     const char *tool, *side_effect, *method;
     struct slice target;
     struct hash32 request;

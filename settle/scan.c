@@ -7,7 +7,9 @@
 #include "base/failpoint.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "chain/tempo_tx.h"
 #include "settle/desk.h"
+#include "settle/mpp_challenge.h"
 
 enum { SPAN_MAX = 2000, EVERY_MS = 2000, RECONCILE_MS = 300000 };
 
@@ -17,6 +19,7 @@ struct scan {
     const struct address *wallet;
     bool ours;                       /* else a seller's: only what we know of is booked */
     const struct token *token;       /* of the receipt that is read now */
+    const struct receipt *receipt;   /* likewise */
     uint64_t block_time;
     json_t *findings;
 };
@@ -28,22 +31,49 @@ static void set_bare(json_t *o, const char *key, const void *p, size_t n)
     json_object_set_new(o, key, json_string(hex));
 }
 
-static void found(void *arg, const struct auth_event *e, const struct hash32 *nonce)
+static void add_finding(struct scan *s, const struct auth_event *e, const struct address *asset, const struct hash32 *nonce,
+                        const struct hash32 *memo)
 {
-    struct scan *s = arg;
     json_t *f = json_object();
     set_bare(f, "tx", e->tx.b, 32);
     set_bare(f, "block_hash", e->block_hash.b, 32);
-    set_bare(f, "asset", s->token->address.b, 20);
+    set_bare(f, "asset", asset->b, 20);
     set_bare(f, "sender", e->from.b, 20);
     set_bare(f, "receiver", e->to.b, 20);
     if (nonce)
         set_bare(f, "nonce", nonce->b, 32);
+    if (memo)
+        set_bare(f, "memo", memo->b, 32);
     json_object_set_new(f, "amount", json_string(amount_text(e->value).s));
     json_object_set_new(f, "log_index", json_integer((json_int_t)e->log_index));
     json_object_set_new(f, "block", json_integer((json_int_t)e->block));
     json_object_set_new(f, "block_time", json_integer((json_int_t)s->block_time));
     json_array_append_new(s->findings, f);
+}
+
+static void found(void *arg, const struct auth_event *e, const struct hash32 *nonce)
+{
+    struct scan *s = arg;
+    add_finding(s, e, &s->token->address, nonce, NULL);
+}
+
+static bool is_sold_for(const struct net *n, const struct address *token)
+{
+    for (size_t i = 0; i < n->token_count; i++)
+        if (address_eq(&n->tokens[i].address, token))
+            return true;
+    return false;
+}
+
+/* On Tempo: of our tokens, and of any where the memo names a challenge of ours. */
+static void moved(void *arg, const struct tempo_moved *m)
+{
+    struct scan *s = arg;
+    const struct auth_event e = { .kind = AUTH_EVENT_TRANSFER, .tx = s->receipt->tx, .block_hash = s->receipt->block_hash,
+                                  .block = s->receipt->block, .log_index = m->log_index, .from = m->from, .to = m->to, .value = m->amount };
+    const bool ours = m->has_memo && mpp_memo_of_realm(&m->memo, slice_of(s->d->net->realm));
+    if (ours || is_sold_for(s->d->net, &m->token))
+        add_finding(s, &e, &m->token, NULL, ours ? &m->memo : NULL);
 }
 
 /* ---- the logs of a range, less those that are booked ---- */
@@ -56,8 +86,13 @@ static json_t *log_params(const struct scan *s, uint64_t from, uint64_t to)
     memcpy(topic + 12, s->wallet->b, 20);
     for (size_t i = 0; i < n->token_count; i++)
         json_array_append_new(tokens, json_string(address_lower(&n->tokens[i].address).s));
-    return json_pack("[{s:o, s:o, s:o, s:[s, n, o]}]", "fromBlock", rpc_u64(from), "toBlock", rpc_u64(to), "address", tokens, "topics",
-                     hash_text(&topic_transfer).s, rpc_hex(topic, 32));
+    json_t *filter = json_pack("{s:o, s:o, s:[s, n, o]}", "fromBlock", rpc_u64(from), "toBlock", rpc_u64(to), "topics",
+                               hash_text(&topic_transfer).s, rpc_hex(topic, 32));
+    if (n->tempo) /* a wrong token is found by its memo */
+        json_decref(tokens);
+    else
+        json_object_set_new(filter, "address", tokens);
+    return json_pack("[o]", filter);
 }
 
 /* Every log of the range that an endpoint has. What fewer endpoints have than must agree does not count; where one is enough, all are
@@ -157,6 +192,9 @@ static bool read_transaction(struct scan *s, const json_t *log)
     if (!place_read(log, &place) || !desk_landed(s->d, &place, &receipt, &s->block_time))
         return false;
     bool ok = true;
+    s->receipt = &receipt;
+    if (s->d->net->tempo)
+        return tempo_each_transfer(&receipt, s->wallet, moved, s);
     for (size_t i = 0; ok && i < s->d->net->token_count; i++) {
         s->token = &s->d->net->tokens[i];
         ok = receipt_each_transfer(&receipt, &s->token->address, s->wallet, found, s);

@@ -9,6 +9,8 @@ struct net {
     const char *id;                  /* "eip155:84532" */
     const char *v1_name;             /* NULL: x402 v1 clients cannot name it */
     uint64_t chain_id;
+    const char *realm;               /* of our challenges: public_url's host */
+    bool tempo;                      /* its payers send transactions of their own: MPP, and no x402 */
     const char **rpc;                /* endpoints, at least one */
     size_t rpc_count;
     int64_t rpc_timeout_ms;          /* 5,000 */

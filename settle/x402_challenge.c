@@ -100,8 +100,7 @@ static void add_escaped(struct buf *b, struct slice s)
     buf_add(b, s.p + from, s.n - from);
 }
 
-static void fill(struct buf *b, const char *text, const struct challenge *c, const struct challenge_for *f,
-                 const struct quote_id *id, int version)
+static void fill(struct buf *b, const char *text, const struct challenge *c, const struct challenge_for *f, int version)
 {
     for (const char *mark; (mark = strstr(text, c->mark)); ) {
         buf_add(b, text, (size_t)(mark - text));
@@ -112,40 +111,25 @@ static void fill(struct buf *b, const char *text, const struct challenge *c, con
             buf_puts(b, reason_code(f->why, version));
         } else {
             struct quote_text quote;
-            quote_write(f->key, id, f->quote_expires, c->terms->tool, f->request, &c->terms->prices[*text++ - 'A'], &quote);
+            quote_write(f->key, &f->quote, f->quote_expires, c->terms->tool, f->request, &c->terms->prices[*text++ - 'A'], &quote);
             buf_puts(b, quote.s);
         }
     }
     buf_puts(b, text);
 }
 
-/* 128 random bits. The kernel is asked for many at once, since a call to it costs more than the rest of a quote. */
-static struct quote_id fresh_id(void)
-{
-    static struct quote_id stock[16];
-    static size_t left;
-    if (left == 0) {
-        bytes_random(stock, sizeof stock);
-        left = COUNT(stock);
-    }
-    struct quote_id id = stock[--left];
-    bytes_wipe(&stock[left], sizeof id);
-    return id;
-}
-
 void challenge_write(const struct challenge *c, const struct challenge_for *f, struct buf *ret_header, struct buf *ret_v1)
 {
-    struct quote_id id = fresh_id();
     BUF json = { 0 };
     size_t own = f->target.n * (1 + c->terms->price_count) + sizeof(struct quote_text) * c->terms->price_count + 128;
     buf_reserve(&json, c->header_n + own);
-    fill(&json, c->header, c, f, &id, 2);
+    fill(&json, c->header, c, f, 2);
     buf_reserve(ret_header, json.n * 4 / 3 + 4);
     base64_add(ret_header, json.p, json.n);
     if (!c->v1)
         return;
     BUF v1 = { 0 };
     buf_reserve(&v1, c->v1_n + own);
-    fill(&v1, c->v1, c, f, &id, 1);
+    fill(&v1, c->v1, c, f, 1);
     buf_add(ret_v1, v1.p + 1, v1.n - 2);
 }

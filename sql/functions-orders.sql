@@ -276,13 +276,14 @@ CREATE FUNCTION order_accept(p_attempt bytea, p_instance bytea, p_lease_s intege
     p_network text, p_asset bytea, p_payer bytea, p_nonce bytea, p_payee bytea, p_amount numeric,
     p_valid_after numeric, p_valid_before bigint, p_signature bytea, p_has_code boolean, p_need_s integer, p_verified boolean, p_by text DEFAULT NULL,
     p_repeat_key bytea DEFAULT NULL, p_window_s integer DEFAULT NULL, p_repeat_max integer DEFAULT NULL, p_now_ms bigint DEFAULT NULL,
-    p_pay_first boolean DEFAULT false,
+    p_pay_first boolean DEFAULT false, p_charge text DEFAULT NULL,
     OUT verdict text, OUT order_id bytea, OUT receipt bytea, OUT epoch integer, OUT similar_order bytea, OUT miss text,
     OUT retry_after bigint, OUT answer_network text, OUT answer_tx bytea, OUT answer_time bigint, OUT answer_status bigint,
     OUT answer_headers text, OUT answer_body bytea)
 LANGUAGE plpgsql AS $$
 DECLARE
     m record; r record; o orders; a authorizations; paying bigint; was text; done boolean; left_behind boolean; by_whom jsonb := p_by::jsonb;
+    charge jsonb := p_charge::jsonb;
     facts jsonb := jsonb_build_object('nonce', encode(p_nonce, 'hex'), 'amount', p_amount::text, 'valid_before', p_valid_before);
 BEGIN
     done := lock_identities(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce) IS NULL;
@@ -317,6 +318,7 @@ BEGIN
         ELSIF r.order_id IS NOT NULL THEN
             paying := authorization_store(r.order_id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
                                           p_valid_before, p_signature, p_has_code, 'released', p_attempt);
+            PERFORM charge_keep(paying, p_network, charge, false) WHERE charge IS NOT NULL;
             PERFORM repeat_keep(paying, r.order_id, p_payer, p_request, p_payment_id);
             SELECT * INTO o FROM orders x WHERE x.id = r.order_id;
             SELECT t.* INTO receipt, verdict, answer_network, answer_tx, answer_time, answer_status, answer_headers, answer_body
@@ -357,8 +359,12 @@ BEGIN
             PERFORM authorization_rearm(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature, p_has_code, p_attempt);
             PERFORM authorization_due(a.id) WHERE p_pay_first;
         END IF;
+        IF charge IS NOT NULL THEN
+            PERFORM charge_keep(paying, p_network, charge, true);
+        END IF;
         done := event_add(p_order, by_whom, CASE WHEN p_pay_first THEN 'accepted_first' ELSE 'accepted' END, NULL,
-                          CASE WHEN p_pay_first THEN 'work waiting, money due' ELSE 'work running, money held' END,
+                          CASE WHEN charge IS NOT NULL THEN 'work waiting, money sent' WHEN p_pay_first THEN 'work waiting, money due'
+                               ELSE 'work running, money held' END,
                           facts || jsonb_build_object('tool', p_tool), p_attempt) IS NULL;
         verdict := CASE WHEN p_pay_first THEN 'to_settle' ELSE 'accepted' END;
         order_id := p_order;
@@ -390,8 +396,9 @@ BEGIN
         r := repeat_look(p_repeat_key, o.id, p_window_s, p_now_ms);
         IF r.verdict = 'repeat' THEN
             IF a.id IS NULL THEN
-                PERFORM authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
-                                            p_valid_before, p_signature, p_has_code, 'released', p_attempt);
+                paying := authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+                                              p_valid_before, p_signature, p_has_code, 'released', p_attempt);
+                PERFORM charge_keep(paying, p_network, charge, false) WHERE charge IS NOT NULL;
             END IF;
             SELECT * INTO o FROM orders x WHERE x.id = r.order_id;
             SELECT t.* INTO receipt, verdict, answer_network, answer_tx, answer_time, answer_status, answer_headers, answer_body
@@ -421,6 +428,7 @@ BEGIN
         IF verdict = 'again' AND o.pay_first THEN
             UPDATE orders SET work = 'waiting', work_epoch = work_epoch + 1, work_ended_at = NULL, work_note = NULL WHERE id = o.id;
             PERFORM authorization_due(paying);
+            PERFORM charge_keep(paying, p_network, charge, true) WHERE charge IS NOT NULL;
             PERFORM event_add(o.id, by_whom, 'accepted_first', was, 'work waiting, money due', facts, p_attempt);
             verdict := 'to_settle';
         ELSIF verdict <> 'resend' THEN
@@ -434,13 +442,15 @@ BEGIN
             epoch := o.work_epoch + 1;
         ELSE
             PERFORM authorization_due(paying);
+            PERFORM charge_keep(paying, p_network, charge, true) WHERE charge IS NOT NULL;
             PERFORM event_add(o.id, by_whom, 'resent', was, 'work done, money due', facts, p_attempt);
             verdict := 'resent';
         END IF;
     ELSIF a.id IS NULL THEN
         -- not needed, but signed: anybody who saw it can submit it, so it is stored, never sent by us, and watched
-        PERFORM authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
-                                    p_valid_before, p_signature, p_has_code, 'released', p_attempt);
+        paying := authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+                                      p_valid_before, p_signature, p_has_code, 'released', p_attempt);
+        PERFORM charge_keep(paying, p_network, charge, false) WHERE charge IS NOT NULL;
         PERFORM event_add(o.id, by_whom, 'set_aside', NULL, 'money released', facts || jsonb_build_object('answer', verdict), p_attempt);
     END IF;
 END $$;

@@ -401,7 +401,7 @@ BEGIN
 END $$;
 
 -- The cursor and what was found, in one commit. Each finding is {"tx", "log_index", "block", "block_hash", "block_time", "asset",
--- "sender", "receiver", "amount", "nonce"?}. With the nonce of an authorization that we know, and its terms (or more money), it is that
+-- "sender", "receiver", "amount", "nonce"?, "memo"?}. With the nonce of an authorization that we know, and its terms (or more money), it is that
 -- one's proof, whoever submitted it; anything else is suspense: no order is known, and a person decides. A wallet that is a seller's own
 -- (p_ours is false) has income that is none of our business: nothing else is booked there.
 CREATE FUNCTION scan_record(p_network text, p_wallet bytea, p_from bigint, p_to bigint, p_to_hash bytea, p_findings text, p_by text,
@@ -413,10 +413,10 @@ BEGIN
     IF NOT moved THEN
         RETURN;
     END IF;
-    INSERT INTO transfers (network, tx, log_index, asset, sender, receiver, amount, block, block_hash, block_time, nonce, class)
+    INSERT INTO transfers (network, tx, log_index, asset, sender, receiver, amount, block, block_hash, block_time, nonce, memo, class)
     SELECT p_network, decode(v->>'tx', 'hex'), (v->>'log_index')::bigint, decode(v->>'asset', 'hex'), decode(v->>'sender', 'hex'),
            decode(v->>'receiver', 'hex'), (v->>'amount')::numeric, (v->>'block')::bigint, decode(v->>'block_hash', 'hex'),
-           (v->>'block_time')::bigint, decode(v->>'nonce', 'hex'), CASE WHEN w.address IS NULL THEN 'suspense' ELSE 'internal' END
+           (v->>'block_time')::bigint, decode(v->>'nonce', 'hex'), decode(v->>'memo', 'hex'), CASE WHEN w.address IS NULL THEN 'suspense' ELSE 'internal' END
       FROM jsonb_array_elements(f) v LEFT JOIN wallets w ON w.network = p_network AND w.address = decode(v->>'sender', 'hex')
      WHERE p_ours ON CONFLICT DO NOTHING;
     SELECT coalesce(jsonb_agg(v || jsonb_build_object('id', a.id)), '[]') INTO proofs

@@ -75,6 +75,7 @@ export class World {
     #seenEnd = new Set();
     logs = [];
     pause = sleep;
+    chains = [];     // further ones, that end with the world
     payTo = payTo;
     tokens = [USDC];
 
@@ -89,7 +90,8 @@ export class World {
     }
 
     #killAll = () => {
-        for (const pid of [...[...this.#children.values()].map((child) => child.pid), this.chain?.pid, this.postgres])
+        for (const pid of [...[...this.#children.values()].map((child) => child.pid), this.chain?.pid,
+            ...this.chains.map((chain) => chain.pid), this.postgres])
             try {
                 if (pid)
                     process.kill(pid, 'SIGKILL');
@@ -368,6 +370,8 @@ export class World {
         this.postgres = null;
         if (this.chain)
             await stopChain(this.chain, 'SIGKILL');
+        for (const chain of this.chains)
+            await stopChain(chain, 'SIGKILL');
         process.off('exit', this.#killAll);
         if (troubles.length > 0)
             throw troubles[0];
