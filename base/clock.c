@@ -93,8 +93,9 @@ bool time_read(const char *s, int64_t *ret_ms)
     };
     struct tm tm = said;
     int64_t fraction, offset, seconds = timegm(&tm);
-    if (tm.tm_year != said.tm_year || tm.tm_mon != said.tm_mon || tm.tm_mday != said.tm_mday || tm.tm_hour != said.tm_hour ||
-        tm.tm_min != said.tm_min || tm.tm_sec != said.tm_sec) /* timegm makes 1 March of 29 February */
+    if (tm.tm_year != said.tm_year || tm.tm_mon != said.tm_mon || tm.tm_mday != said.tm_mday ||
+        tm.tm_hour != said.tm_hour || tm.tm_min != said.tm_min ||
+        tm.tm_sec != said.tm_sec) /* timegm makes 1 March of 29 February */
         return false;
     if (!read_rest(s + sizeof form - 1, &fraction, &offset))
         return false;

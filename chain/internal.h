@@ -16,7 +16,8 @@ void rlp_amount(struct buf *b, struct amount a);
 void rlp_u64(struct buf *b, uint64_t v);
 void rlp_list(struct buf *b, const struct buf *items);   /* the list of the items that were written into `items` */
 
-/* RLP in. Strict: only the spelling that the above have. Takes the first item off the front of *rest; false: there is none. */
+/* RLP in. Strict: only the spelling that the above have. Takes the first item off the front of *rest; false: there is
+ * none. */
 struct rlp_item { bool is_list; struct slice body, whole; };
 bool rlp_next(struct slice *rest, struct rlp_item *ret) MUST_CHECK;
 bool rlp_read_amount(const struct rlp_item *i, size_t max_bytes, struct amount *ret) MUST_CHECK;

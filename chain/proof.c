@@ -38,7 +38,8 @@ bool receipt_read(const json_t *j, struct receipt *ret)
         !rpc_read_hash(json_object_get(j, "transactionHash"), &r.tx) ||
         !rpc_read_hash(json_object_get(j, "blockHash"), &r.block_hash))
         return false;
-    if ((price && !rpc_read_amount(price, &r.gas_price)) || (from && !rpc_read_address(from, &r.from)) || !json_is_array(logs))
+    if ((price && !rpc_read_amount(price, &r.gas_price)) || (from && !rpc_read_address(from, &r.from)) ||
+        !json_is_array(logs))
         return false;
     r.has_from = from != NULL;
     r.success = status == 1;
@@ -210,7 +211,8 @@ json_t *logs_of_nonce(const struct address *token, const struct address *payer, 
     return params;
 }
 
-bool receipt_each_transfer(const struct receipt *r, const struct address *token, const struct address *to, transfer_fn *fn, void *arg)
+bool receipt_each_transfer(const struct receipt *r, const struct address *token, const struct address *to,
+                           transfer_fn *fn, void *arg)
 {
     struct log before = { 0 };
     uint64_t least = 0;
@@ -228,7 +230,8 @@ bool receipt_each_transfer(const struct receipt *r, const struct address *token,
         };
         if (log_is(&log, &topic_transfer) && transfer_read(&log, &e) && (!to || address_eq(&e.to, to))) {
             struct hash32 from = topic_of(&e.from);
-            bool belongs = log_is(&before, &topic_authorization_used) && before.topics == 3 && hash_eq(&before.topic[1], &from);
+            bool belongs =
+                log_is(&before, &topic_authorization_used) && before.topics == 3 && hash_eq(&before.topic[1], &from);
             fn(arg, &e, belongs ? &before.topic[2] : NULL);
         }
         before = log;

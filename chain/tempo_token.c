@@ -49,8 +49,8 @@ bool tempo_transfer_read(struct slice calldata, struct tempo_transfer *ret)
 static bool read_transfer(const struct log *log, size_t topics, struct tempo_moved *ret)
 {
     *ret = (struct tempo_moved){ .token = log->address, .log_index = log->index };
-    return log->topics == topics && topic_address(&log->topic[1], &ret->from) && topic_address(&log->topic[2], &ret->to) &&
-           log_amount(log, &ret->amount);
+    return log->topics == topics && topic_address(&log->topic[1], &ret->from) &&
+           topic_address(&log->topic[2], &ret->to) && log_amount(log, &ret->amount);
 }
 
 /* Takes the memo from the log right behind m, where that one says the same transfer. */

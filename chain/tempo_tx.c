@@ -10,8 +10,8 @@ enum { KEYED_FIRST = 0x01 }; /* of a nonce key that tempo_key_of makes */
 
 /* The items in their order; a key authorization stands between the last of them and the signature. */
 enum item {
-    CHAIN_ID, MAX_TIP, MAX_FEE, GAS, CALLS, ACCESS_LIST, NONCE_KEY, NONCE, VALID_BEFORE, VALID_AFTER, FEE_TOKEN, FEE_PAYER,
-    AUTHORIZATIONS, ITEMS,
+    CHAIN_ID, MAX_TIP, MAX_FEE, GAS, CALLS, ACCESS_LIST, NONCE_KEY, NONCE, VALID_BEFORE, VALID_AFTER, FEE_TOKEN,
+    FEE_PAYER, AUTHORIZATIONS, ITEMS,
 };
 
 /* ---- in ---- */
@@ -83,8 +83,8 @@ static bool read_fees(const struct rlp_item *slot, enum tempo_fees *ret)
         return slot->body.n == 0 || (slot->body.n == 1 && slot->body.p[0] == 0);
     }
     *ret = TEMPO_FEES_SPONSORED;
-    return rlp_next(&rest, &v) && rlp_next(&rest, &r) && rlp_next(&rest, &s) && rest.n == 0 && rlp_read_amount(&v, 1, &word) &&
-           rlp_read_amount(&r, 32, &word) && rlp_read_amount(&s, 32, &word);
+    return rlp_next(&rest, &v) && rlp_next(&rest, &r) && rlp_next(&rest, &s) && rest.n == 0 &&
+           rlp_read_amount(&v, 1, &word) && rlp_read_amount(&r, 32, &word) && rlp_read_amount(&s, 32, &word);
 }
 
 static enum tempo_rc read_fields(const struct rlp_item item[ITEMS], struct tempo_tx *tx)
@@ -95,7 +95,8 @@ static enum tempo_rc read_fields(const struct rlp_item item[ITEMS], struct tempo
     if (!rlp_read_amount(&item[NONCE_KEY], 32, &tx->nonce_key) || !rlp_read_u64(&item[NONCE], &tx->nonce) ||
         !rlp_read_u64(&item[VALID_BEFORE], &tx->valid_before) || !rlp_read_u64(&item[VALID_AFTER], &tx->valid_after))
         return TEMPO_FIELD;
-    if (!count_lists(&item[ACCESS_LIST], &tx->access_count) || !count_lists(&item[AUTHORIZATIONS], &tx->authorization_count))
+    if (!count_lists(&item[ACCESS_LIST], &tx->access_count) ||
+        !count_lists(&item[AUTHORIZATIONS], &tx->authorization_count))
         return TEMPO_FIELD;
     if (!read_address(&item[FEE_TOKEN], &tx->has_fee_token, &tx->fee_token) || !read_fees(&item[FEE_PAYER], &tx->fees))
         return TEMPO_FIELD;
@@ -103,7 +104,8 @@ static enum tempo_rc read_fields(const struct rlp_item item[ITEMS], struct tempo
 }
 
 /* What the sender signs. Where another pays the fees, which token they are paid in is that other's to choose. */
-static struct hash32 digest_of(const struct rlp_item item[ITEMS], const struct rlp_item *key_authorization, enum tempo_fees fees)
+static struct hash32 digest_of(const struct rlp_item item[ITEMS], const struct rlp_item *key_authorization,
+                               enum tempo_fees fees)
 {
     BUF fields = { 0 };
     BUF text = { 0 };
@@ -122,7 +124,11 @@ static struct hash32 digest_of(const struct rlp_item item[ITEMS], const struct r
 
 /* ---- signatures ---- */
 
-enum { P256_SIZE = 130 /* 01, r, s, x, y, whether the digest was hashed once more */, WEBAUTHN_MAX = 2049, KEYCHAIN_HEAD = 1 + 20 };
+enum {
+    P256_SIZE = 130 /* 01, r, s, x, y, whether the digest was hashed once more */,
+    WEBAUTHN_MAX = 2049,
+    KEYCHAIN_HEAD = 1 + 20
+};
 
 /* False: none of the kinds. */
 static bool kind_of(struct slice s, enum tempo_signature *ret)
@@ -142,7 +148,8 @@ static bool kind_of(struct slice s, enum tempo_signature *ret)
     case 3:
     case 4:
         *ret = TEMPO_KEYCHAIN;
-        return s.n > KEYCHAIN_HEAD && kind_of((struct slice){ s.p + KEYCHAIN_HEAD, s.n - KEYCHAIN_HEAD }, &inner) && inner < TEMPO_KEYCHAIN;
+        return s.n > KEYCHAIN_HEAD && kind_of((struct slice){ s.p + KEYCHAIN_HEAD, s.n - KEYCHAIN_HEAD }, &inner) &&
+               inner < TEMPO_KEYCHAIN;
     case 5:
         *ret = TEMPO_CONFIGURED;
         return s.n > 1;
@@ -165,7 +172,8 @@ static bool recover(struct slice s, struct tempo_signed *t, struct signature *re
     return signature_read((const uint8_t *)s.p, s.n, ret) && signature_recover(ret, &t->digest, &t->sender);
 }
 
-/* The chain names a transaction by the hash of its bytes with v spelled 27 or 28, and takes it with 0 and 1 as well. v is its last byte. */
+/* The chain names a transaction by the hash of its bytes with v, the last of them, spelled 27 or 28, and takes it with
+ * 0 and 1 as well. */
 static struct hash32 hash_of(const uint8_t *raw, size_t n, uint8_t v)
 {
     BUF named = { 0 };

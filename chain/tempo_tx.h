@@ -1,8 +1,8 @@
 /* Tempo's own transaction, type 0x76, and the token calls and logs of its TIP-20 tokens. Pure: no node is asked here.
  *
  * Against an EIP-1559 transaction it has several calls that succeed or fail together, fees in a token, nonces in two
- * dimensions (a 256-bit key and a count under that key), a deadline, a sponsor's signature, and keys other than secp256k1.
- * Reading is strict: what is not the one spelling that the encoder has is refused. */
+ * dimensions (a 256-bit key and a count under that key), a deadline, a sponsor's signature, and keys other than
+ * secp256k1. Reading is strict: what is not the one spelling that the encoder has is refused. */
 #ifndef CHAIN_TEMPO_TX_H
 #define CHAIN_TEMPO_TX_H
 
@@ -15,7 +15,7 @@ void tempo_transfer_call(struct buf *b, const struct tempo_transfer *t);   /* ca
 bool tempo_transfer_read(struct slice calldata, struct tempo_transfer *ret) MUST_CHECK; /* false: any other calldata */
 
 extern const struct hash32 topic_transfer_with_memo;
-bool tempo_is_token(const struct address *a);            /* every TIP-20 token's address begins with 20c0, and nobody else's */
+bool tempo_is_token(const struct address *a); /* every TIP-20 token's address begins with 20c0, and nobody else's */
 
 /* ---- the transaction ---- */
 
@@ -53,7 +53,7 @@ struct tempo_signed {
     enum tempo_signature kind;
     struct hash32 digest;            /* what the sender signed */
     struct hash32 hash;              /* as the chain names it, however v was spelled */
-    bool has_sender;                 /* recovered: TEMPO_SECP256K1; of the key that it shows: TEMPO_P256 (not verified) */
+    bool has_sender; /* recovered: TEMPO_SECP256K1; of the key that it shows: TEMPO_P256 (not verified) */
     struct address sender;
 };
 
@@ -69,17 +69,20 @@ enum tempo_rc {
 };
 enum tempo_rc tempo_read(const uint8_t *raw, size_t n, struct tempo_signed *ret) MUST_CHECK;
 
-/* Signs a transaction of one call whose sender pays its fees; call_count, the other counts, fees and has_key_authorization are not
- * looked at. Appends the raw transaction to ret_raw. */
-bool tempo_sign(const struct tempo_tx *tx, const struct key *k, struct buf *ret_raw, struct hash32 *ret_hash) MUST_CHECK;
+/* Signs a transaction of one call whose sender pays its fees; call_count, the other counts, fees and
+ * has_key_authorization are not looked at. Appends the raw transaction to ret_raw. */
+bool tempo_sign(const struct tempo_tx *tx, const struct key *k, struct buf *ret_raw,
+                struct hash32 *ret_hash) MUST_CHECK;
 
 /* ---- nonces ---- */
 
-/* The key whose nonces expire instead of being counted: nonce 0, valid_before at most tempo_expiry_s ahead of the chain's time. */
+/* The key whose nonces expire instead of being counted, with a valid_before at most TEMPO_EXPIRY_S ahead of the chain's
+ * time. Before Tempo's T12 the nonce must be 0; since then it only tells equal transactions apart. */
 struct amount tempo_expiring_key(void);
 enum { TEMPO_EXPIRY_S = 30 };
-/* A key of its own for one payment out, from a hash that stands for it: under it nonce 0 is mined once, whatever is signed. Its
- * first byte is fixed, so that it is neither the expiring key, nor key 0, nor of those that the chain keeps for itself. */
+/* A key of its own for one payment out, from a hash that stands for it: under it nonce 0 is mined once, whatever is
+ * signed. Its first byte is fixed, so that it is neither the expiring key, nor key 0, nor of those that the chain keeps
+ * for itself. */
 struct amount tempo_key_of(const struct hash32 *h);
 
 /* ---- transfers in a receipt ---- */
@@ -92,8 +95,9 @@ struct tempo_moved {
     bool has_memo;
     struct hash32 memo;
 };
-/* Each transfer to `to` (NULL: to anybody; the fee is one too, to the fee manager). A memo without its Transfer moves nothing and
- * is passed over. False: a log is malformed or out of order, and nothing is proven; or the transaction is not found or failed. */
+/* Each transfer to `to` (NULL: to anybody; the fee is one too, to the fee manager). A memo without its Transfer moves
+ * nothing and is passed over. False: a log is malformed or out of order, and nothing is proven; or the transaction is
+ * not found or failed. */
 typedef void tempo_moved_fn(void *arg, const struct tempo_moved *m);
 bool tempo_each_transfer(const struct receipt *r, const struct address *to, tempo_moved_fn *fn, void *arg) MUST_CHECK;
 

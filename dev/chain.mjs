@@ -162,7 +162,7 @@ export function anvilPath() {
     return join(here, `node_modules/@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`);
 }
 
-export async function nodeAnswers(chain, child, chainId = CHAIN_ID, deadlineMs = 20_000) {
+export async function nodeAnswers(chain, child, chainId, deadlineMs = 20_000) {
     for (const end = Date.now() + deadlineMs; Date.now() < end; await sleep(30)) {
         if (child.exitCode !== null || child.signalCode !== null)
             throw new Error(`the chain's node ended at once (${child.exitCode ?? child.signalCode})`);
@@ -200,7 +200,7 @@ export async function startChain(
     const failed = new Promise((_, no) => child.once('error', no));
     const chain = new Chain(`http://127.0.0.1:${port}`, child.pid);
     chain.child = child;
-    await Promise.race([nodeAnswers(chain, child), failed]);
+    await Promise.race([nodeAnswers(chain, child, CHAIN_ID), failed]);
     await chain.rpc.call('anvil_setTime', Math.floor(Date.now() / 1000));
     if (fresh)
         await populate(chain);

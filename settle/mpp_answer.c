@@ -26,8 +26,8 @@ static json_t *payload_of(const struct hash32 *hash, struct slice raw)
     return json_pack("{s:s, s:s}", "type", "transaction", "signature", hex.p);
 }
 
-void mpp_credential_write(const struct mpp_challenge *c, uint64_t chain_id, const struct address *source, const struct hash32 *hash,
-                          struct slice raw, struct buf *ret)
+void mpp_credential_write(const struct mpp_challenge *c, uint64_t chain_id, const struct address *source,
+                          const struct hash32 *hash, struct slice raw, struct buf *ret)
 {
     OWNED char *who = str_format("did:pkh:eip155:%llu:%s", (unsigned long long)chain_id, address_checksum(source).s);
     json_t *challenge = json_object();
@@ -49,8 +49,8 @@ void mpp_credential_write(const struct mpp_challenge *c, uint64_t chain_id, cons
 
 void mpp_receipt_write(const struct hash32 *tx, int64_t paid_at, struct slice external_id, struct buf *ret)
 {
-    JSON *o = json_pack("{s:s, s:s, s:s, s:s}", "method", MPP_METHOD, "status", "success", "timestamp", time_iso(paid_at).s, "reference",
-                        hash_text(tx).s);
+    JSON *o = json_pack("{s:s, s:s, s:s, s:s}", "method", MPP_METHOD, "status", "success", "timestamp",
+                        time_iso(paid_at).s, "reference", hash_text(tx).s);
     if (external_id.n > 0)
         json_object_set_new(o, "externalId", json_of_slice(external_id));
     add_json(ret, o);

@@ -46,10 +46,11 @@ static void add_request(struct buf *b, const struct mpp_offer *o)
 {
     const struct price *p = o->price;
     BUF json = { 0 };
-    buf_printf(&json, "{\"amount\":\"%s\",\"currency\":\"%s\",\"externalId\":\"%.*s\",\"methodDetails\":{\"chainId\":%" PRIu64
-               ",\"supportedModes\":[%s]},\"recipient\":\"%s\"}", amount_text(p->amount).s, address_lower(&p->token->address).s,
-               (int)o->external_id.n, o->external_id.p, p->net->chain_id, o->push_only ? "\"push\"" : "\"pull\",\"push\"",
-               address_lower(&p->pay_to).s);
+    buf_printf(&json,
+               "{\"amount\":\"%s\",\"currency\":\"%s\",\"externalId\":\"%.*s\",\"methodDetails\":{\"chainId\":%" PRIu64
+               ",\"supportedModes\":[%s]},\"recipient\":\"%s\"}",
+               amount_text(p->amount).s, address_lower(&p->token->address).s, (int)o->external_id.n, o->external_id.p,
+               p->net->chain_id, o->push_only ? "\"push\"" : "\"pull\",\"push\"", address_lower(&p->pay_to).s);
     base64url_add(b, json.p, json.n);
 }
 
@@ -62,7 +63,9 @@ void mpp_challenge_write(const struct mpp_offer *o, struct buf *ret)
         .realm = slice_of(o->realm), .method = SLICE_INIT(MPP_METHOD), .intent = SLICE_INIT(MPP_INTENT),
         .request = { request.p, request.n }, .expires = slice_of(expires.s),
     };
-    buf_printf(ret, "Payment id=\"%s\", realm=\"%s\", method=\"" MPP_METHOD "\", intent=\"" MPP_INTENT "\", request=\"%s\", expires=\"%s\"",
+    buf_printf(ret,
+               "Payment id=\"%s\", realm=\"%s\", method=\"" MPP_METHOD "\", intent=\"" MPP_INTENT
+               "\", request=\"%s\", expires=\"%s\"",
                mpp_id_of(o->key, &c).s, o->realm, request.p, expires.s);
     if (o->description && is_quotable(slice_of(o->description)))
         buf_printf(ret, ", description=\"%s\"", o->description);
@@ -104,8 +107,8 @@ static bool read_details(const json_t *root, struct mpp_charge *c, const char **
     if (!read_modes(details, c))
         return no(ret_detail, "request.methodDetails.supportedModes must be an array");
     const json_t *sponsor = json_object_get(details, "feePayer");
-    c->plain = !amount_is_zero(c->amount) && (!sponsor || json_is_false(sponsor)) && !json_object_get(details, "splits") &&
-               !json_object_get(details, "memo");
+    c->plain = !amount_is_zero(c->amount) && (!sponsor || json_is_false(sponsor)) &&
+               !json_object_get(details, "splits") && !json_object_get(details, "memo");
     return true;
 }
 
@@ -145,8 +148,8 @@ bool mpp_charge_read(struct slice request, struct mpp_charge *ret, const char **
 
 bool mpp_charge_is(const struct mpp_charge *c, const struct price *p)
 {
-    return c->chain_id == p->net->chain_id && address_eq(&c->currency, &p->token->address) && address_eq(&c->recipient, &p->pay_to) &&
-           amount_cmp(c->amount, p->amount) == 0;
+    return c->chain_id == p->net->chain_id && address_eq(&c->currency, &p->token->address) &&
+           address_eq(&c->recipient, &p->pay_to) && amount_cmp(c->amount, p->amount) == 0;
 }
 
 /* ---- the memo: tag, version, who sells, who buys, which challenge ---- */

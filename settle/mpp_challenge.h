@@ -1,7 +1,8 @@
 /* MPP's challenge (HTTP scheme `Payment`, method tempo, intent charge): what a 402 offers, and what comes back of it.
  *
- * Stateless as a quote is: the id is a MAC over the raw strings of the challenge, so that what is echoed under a good id is what we
- * offered, at the price of then. The request's externalId is a quote's text: one purchase on both rails is one quote. */
+ * Stateless as a quote is: the id is a MAC over the raw strings of the challenge, so that what is echoed under a good
+ * id is what we offered, at the price of then. The request's externalId is a quote's text: one purchase on both rails
+ * is one quote. */
 #ifndef SETTLE_MPP_CHALLENGE_H
 #define SETTLE_MPP_CHALLENGE_H
 
@@ -34,15 +35,16 @@ void mpp_challenge_write(const struct mpp_offer *o, struct buf *ret);
 
 /* ---- what the client would rather pay with ---- */
 
-/* Accept-Payment's weight for a method and an intent, in thousandths; 0: it would not take it. The most exact of its ranges decides;
- * what is not well-formed is passed over. A header that is absent or says nothing takes everything: 1000. */
+/* Accept-Payment's weight for a method and an intent, in thousandths; 0: it would not take it. The most exact of its
+ * ranges decides; what is not well-formed is passed over. A header that is absent or says nothing takes everything:
+ * 1000. */
 int mpp_accept(struct slice header, const char *method, const char *intent);
 
 /* ---- in ---- */
 
-/* The Payment challenges of one WWW-Authenticate value, which may hold other schemes' too; what comes behind something malformed is
- * not read. Texts point into b, which must be empty and holds them without their quotes, each ended by a NUL. Returns how many there
- * are; up to max of them are written. */
+/* The Payment challenges of one WWW-Authenticate value, which may hold other schemes' too; what comes behind something
+ * malformed is not read. Texts point into b, which must be empty and holds them without their quotes, each ended by a
+ * NUL. Returns how many there are; up to max of them are written. */
 size_t mpp_challenges_read(struct slice header, struct buf *b, struct mpp_challenge *ret, size_t max);
 
 /* What a request asks for, from its base64url JSON. */
@@ -52,9 +54,10 @@ struct mpp_charge {
     struct amount amount;
     char external_id[129];           /* empty: none */
     bool pull, push;                 /* the modes that are taken */
-    bool plain;                      /* no sponsor, no splits, no memo of the server's, not zero: what is served, and paid, here */
+    bool plain; /* no sponsor, no splits, no memo of the server's, not zero: what is served, and paid, here */
 };
-bool mpp_charge_read(struct slice request, struct mpp_charge *ret, const char **ret_detail) MUST_CHECK; /* false: detail names the field */
+bool mpp_charge_read(struct slice request, struct mpp_charge *ret,
+                     const char **ret_detail) MUST_CHECK;                /* false: detail names the field */
 bool mpp_charge_is(const struct mpp_charge *c, const struct price *p);   /* exactly this price */
 
 /* ---- the memo that binds a transfer to its challenge ---- */
@@ -71,6 +74,7 @@ struct mpp_source {
     struct address address;
 };
 void mpp_source_read(struct slice s, struct mpp_source *ret);           /* s is there: an account, or anything else */
-bool mpp_source_is(const struct mpp_source *s, uint64_t chain_id, const struct address *who); /* also where nothing is said */
+bool mpp_source_is(const struct mpp_source *s, uint64_t chain_id,
+                   const struct address *who); /* also where nothing is said */
 
 #endif

@@ -202,17 +202,19 @@ enum mpp_fault mpp_credential_read(struct slice token, struct mpp_credential *re
 
 /* ---- is it ours ---- */
 
-enum mpp_fault mpp_credential_check(const struct mpp_credential *c, const struct mpp_in *in, struct mpp_charge *ret_charge,
-                                    bool *ret_late)
+enum mpp_fault mpp_credential_check(const struct mpp_credential *c, const struct mpp_in *in,
+                                    struct mpp_charge *ret_charge, bool *ret_late)
 {
     const struct mpp_challenge *said = &c->challenge;
     const struct mpp_id id = mpp_id_of(in->key, said);
     const char *detail;
     int64_t expires;
-    if (said->id.n != sizeof id.s - 1 || !bytes_equal_ct(said->id.p, id.s, sizeof id.s - 1) || !slice_is(said->realm, in->realm))
+    if (said->id.n != sizeof id.s - 1 || !bytes_equal_ct(said->id.p, id.s, sizeof id.s - 1) ||
+        !slice_is(said->realm, in->realm))
         return MPP_FAULT_NOT_OURS;
     /* Under our own MAC both can be read, unless another program makes challenges with the same key. */
-    if (!said->expires.p || !time_read(said->expires.p, &expires) || !mpp_charge_read(said->request, ret_charge, &detail))
+    if (!said->expires.p || !time_read(said->expires.p, &expires) ||
+        !mpp_charge_read(said->request, ret_charge, &detail))
         return MPP_FAULT_NOT_OURS;
     if (c->mode == MPP_PULL ? !ret_charge->pull : !ret_charge->push)
         return MPP_FAULT_MODE;

@@ -1,4 +1,5 @@
-/* WWW-Authenticate as an agent reads it (RFC 9110, section 11): challenges of any schemes in one value, each a name and its parameters. */
+/* WWW-Authenticate as an agent reads it (RFC 9110, section 11): challenges of any schemes in one value, each a name and
+ * its parameters. */
 #include <string.h>
 #include <strings.h>
 
@@ -70,9 +71,11 @@ static bool name_is(struct slice name, const char *want)
 /* Where a parameter goes; NULL: it is none that is needed. */
 static struct slice *place_of(struct slice name, struct mpp_challenge *c)
 {
-    const struct { const char *name; struct slice *place; } places[] = {
-        { "id", &c->id }, { "realm", &c->realm }, { "method", &c->method }, { "intent", &c->intent }, { "request", &c->request },
-        { "expires", &c->expires }, { "digest", &c->digest }, { "opaque", &c->opaque }, { "description", &c->description },
+    const struct { const char *name; struct slice *place;
+    } places[] = {
+        { "id", &c->id },         { "realm", &c->realm },     { "method", &c->method },
+        { "intent", &c->intent }, { "request", &c->request }, { "expires", &c->expires },
+        { "digest", &c->digest }, { "opaque", &c->opaque },   { "description", &c->description },
     };
     for (size_t i = 0; i < COUNT(places); i++)
         if (name_is(name, places[i].name))
@@ -80,8 +83,8 @@ static struct slice *place_of(struct slice name, struct mpp_challenge *c)
     return NULL;
 }
 
-/* The parameters up to the next scheme. *ret_usable: no name twice, and none by which it asks for another header than Authorization.
- * False: what is left cannot be read. */
+/* The parameters up to the next scheme. *ret_usable: no name twice, and none by which it asks for another header than
+ * Authorization. False: what is left cannot be read. */
 static bool take_params(struct slice *rest, struct buf *b, struct mpp_challenge *c, bool *ret_usable)
 {
     *ret_usable = true;
@@ -119,7 +122,8 @@ size_t mpp_challenges_read(struct slice header, struct buf *b, struct mpp_challe
         skip(&header, " \t");
         if (!take_token68(&header) && !take_params(&header, b, &c, &usable))
             return n;
-        if (!usable || !name_is(scheme, "Payment") || c.id.n == 0 || !c.realm.p || !c.method.p || !c.intent.p || !c.request.p)
+        if (!usable || !name_is(scheme, "Payment") || c.id.n == 0 || !c.realm.p || !c.method.p || !c.intent.p ||
+            !c.request.p)
             continue;
         if (n < max)
             ret[n] = c;

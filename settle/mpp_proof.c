@@ -26,7 +26,7 @@ void mpp_proof_done(struct mpp_proof *p)
 struct gathering {
     const struct mpp_want *want;
     struct mpp_proof *proof;
-    size_t bound;                    /* transfers that are bound to this challenge; they are ONE_OF_MANY until they are judged */
+    size_t bound; /* transfers that are bound to this challenge; they are ONE_OF_MANY until they are judged */
 };
 
 static void gather(void *arg, const struct tempo_moved *m)
@@ -45,7 +45,8 @@ static void gather(void *arg, const struct tempo_moved *m)
 
 /* ---- the verdict ---- */
 
-/* Who sent the transaction paid, and says so: not a contract that moved somebody's tokens, not somebody who saw the hash. */
+/* Who sent the transaction paid, and says so: not a contract that moved somebody's tokens, not somebody who saw the
+ * hash. */
 static bool is_presenters(const struct receipt *r, const struct mpp_want *want, const struct mpp_transfer *t)
 {
     return address_eq(&t->moved.from, &r->from) && mpp_source_is(&want->source, want->charge.chain_id, &r->from);

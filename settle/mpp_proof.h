@@ -1,6 +1,6 @@
-/* What a transaction's receipt proves of a challenge: the memo decides whose transfer it is, and only then is the amount looked at.
- * Every transfer to the payee that the transaction made is told, so that each is booked once: as the sale, or as money to give back.
- * That the hash and the challenge are unused, and in time, is the ledger's to say. */
+/* What a transaction's receipt proves of a challenge: the memo decides whose transfer it is, and only then is the
+ * amount looked at. Every transfer to the payee that the transaction made is told, so that each is booked once: as the
+ * sale, or as money to give back. That the hash and the challenge are unused, and in time, is the ledger's to say. */
 #ifndef SETTLE_MPP_PROOF_H
 #define SETTLE_MPP_PROOF_H
 

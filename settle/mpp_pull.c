@@ -1,5 +1,5 @@
-/* A signed transaction that somebody hands us: what it may be, so that sending it pays this charge and does nothing else, and so that
- * after its deadline it is known never to land. */
+/* A signed transaction that somebody hands us: what it may be, so that sending it pays this charge and does nothing
+ * else, and so that after its deadline it is known never to land. */
 #include "base/clock.h"
 #include "settle/mpp_credential.h"
 

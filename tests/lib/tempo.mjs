@@ -1,15 +1,12 @@
 // Worlds with a Tempo node beside the other chain, and MPP payments: by the stock client, or made by hand.
-import { join } from 'node:path';
-import { Mppx, tempo } from 'mppx/client';
-import { createClient, encodeFunctionData, hexToBytes, http, keccak256, stringToBytes, toHex } from 'viem';
+import { encodeFunctionData, hexToBytes, keccak256, stringToBytes, toHex } from 'viem';
 import { prepareTransactionRequest, sendTransactionSync, signTransaction } from 'viem/actions';
-import { tempoModerato } from 'viem/tempo/chains';
-import { NETWORK } from '../../dev/config.mjs';
-import { payTo } from '../../dev/accounts.mjs';
-import { PATH_USD, TEMPO, TEMPO_CHAIN_ID, startTempo, tipAbi } from '../../dev/tempo.mjs';
+import { TEMPO } from '../../dev/config.mjs';
+import { PATH_USD, TEMPO_ID, tokenAbi } from '../../dev/tempo.mjs';
 import { checkSum } from './ledger.mjs';
+import { mppClient, tempoClient } from './mpp.mjs';
 import { freshAccount } from './payment.mjs';
-import { freePort, testTools } from './world.mjs';
+import { testTools } from './world.mjs';
 
 export { PATH_USD, TEMPO };
 export const mppPrice = (amount = '250', changes = {}) => ({ network: TEMPO, token: 'pathUSD', amount, ...changes });
@@ -25,19 +22,9 @@ export const mppTools = [
 // Options of a world that sells on both chains.
 export function onTempo(options = {}) {
     return {
-        tools: [...testTools, ...mppTools],
-        ...options,
-        extra: { ...options.extra },
+        tools: [...testTools, ...mppTools], tempo: {}, ...options,
         beforeConfig: async (world) => {
             world.checkBooks = () => checkSum(world);
-            const port = await freePort();
-            world.tempo = await startTempo({ dir: join(world.dir, 'tempo'), port, blockTime: 1 });
-            world.chains.push(world.tempo);
-            const rpc = options.tempoRpc ? await options.tempoRpc(world) : [world.tempo.rpc.url];
-            world.options.extra.networks = [
-                { id: NETWORK, rpc: [`http://127.0.0.1:${world.ports.node}`], pay_to: payTo, depth: 1, block_time_ms: 1000 },
-                { id: TEMPO, rpc, pay_to: payTo, depth: 1, block_time_ms: 1000, finality_blocks: 1 },
-            ];
             await options.beforeConfig?.(world);
         },
     };
@@ -49,15 +36,8 @@ export async function tempoPayer(world, { atoms = 1_000_000n, token = PATH_USD }
     return payer;
 }
 
-export const tempoClient = (world, account) => createClient({
-    account, chain: tempoModerato, transport: http(world.tempo.rpc.url), pollingInterval: 100,
-});
-
 // The stock client. mode: 'push' or 'pull'; undefined: as it chooses.
-export function mppFetch(world, { account }, { mode } = {}) {
-    const method = tempo({ account, getClient: () => tempoClient(world, account), ...(mode && { mode }) });
-    return Mppx.create({ polyfill: false, methods: [method] }).fetch;
-}
+export const mppFetch = (world, { key }, { mode } = {}) => mppClient(world, key, { mode }).fetch;
 
 // ---- by hand ----
 
@@ -86,7 +66,7 @@ export async function challenge(world, path, options) {
 
 // Sends a token's transferWithMemo as its payer, mined. Resolves to the hash.
 export async function sendMemo(world, payer, { to, amount, memo, token = PATH_USD, calls }) {
-    const data = (call) => encodeFunctionData({ abi: tipAbi, functionName: 'transferWithMemo', args: [call.to, BigInt(call.amount), call.memo] });
+    const data = (call) => encodeFunctionData({ abi: tokenAbi, functionName: 'transferWithMemo', args: [call.to, BigInt(call.amount), call.memo] });
     const client = tempoClient(world, payer.account);
     const list = calls ?? [{ to, amount, memo, token }];
     const receipt = await sendTransactionSync(client, {
@@ -97,7 +77,7 @@ export async function sendMemo(world, payer, { to, amount, memo, token = PATH_US
 
 export const credential = (ch, payload, payer) => {
     const { charge, ...echo } = ch;
-    const source = payer && `did:pkh:eip155:${TEMPO_CHAIN_ID}:${payer.address}`;
+    const source = payer && `did:pkh:eip155:${TEMPO_ID}:${payer.address}`;
     return `Payment ${b64({ challenge: echo, payload, ...(source && { source }) })}`;
 };
 
@@ -111,7 +91,7 @@ export async function push(world, payer, ch, change = {}) {
 // Signs for a challenge, for the server to send. Resolves to the header and the transaction's deadline.
 export async function signPull(world, payer, ch, { amount = ch.charge.amount, memo = memoOf(ch), to = ch.charge.recipient } = {}) {
     const client = tempoClient(world, payer.account);
-    const data = encodeFunctionData({ abi: tipAbi, functionName: 'transferWithMemo', args: [to, BigInt(amount), memo] });
+    const data = encodeFunctionData({ abi: tokenAbi, functionName: 'transferWithMemo', args: [to, BigInt(amount), memo] });
     const validBefore = Math.min(Math.floor(Date.now() / 1000) + 25, Math.floor(Date.parse(ch.expires) / 1000));
     const prepared = await prepareTransactionRequest(client, {
         calls: [{ to: ch.charge.currency, data }], nonceKey: 'expiring', validBefore,

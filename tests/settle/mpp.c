@@ -7,7 +7,9 @@ struct slice mpp_secret;
 const char *mpp_realm;
 
 static struct net net = { .id = "eip155:42431", .chain_id = 42431, .depth = 1, .block_time_ms = 500 };
-static struct token token = { .chain_id = 42431, .name = "pathUSD", .version = "1", .symbol = "pathUSD", .decimals = 6 };
+static struct token token = {
+    .chain_id = 42431, .name = "pathUSD", .version = "1", .symbol = "pathUSD", .decimals = 6
+};
 struct price mpp_price = { .net = &net, .token = &token };
 
 int mpp_start(void **state)
@@ -21,7 +23,8 @@ int mpp_start(void **state)
                        payee = json_slice(json_object_get(setup, "merchant"), "address");
     mpp_secret = json_slice(setup, "hmac_secret_utf8");
     mpp_realm = json_str(setup, "realm");
-    assert_true(address_read(currency.p, currency.n, &token.address) && address_read(payee.p, payee.n, &mpp_price.pay_to) &&
+    assert_true(address_read(currency.p, currency.n, &token.address) &&
+                address_read(payee.p, payee.n, &mpp_price.pay_to) &&
                 amount_read(amount.p, amount.n, &mpp_price.amount));
     return 0;
 }
@@ -47,8 +50,8 @@ const json_t *mpp_case(const char *name)
 struct key mpp_key(const char *who)
 {
     const struct slice s = json_slice(json_object_get(json_object_get(vectors, "setup"), who), "private_key");
-    struct hash32 secret;
-    struct key k;
+    struct hash32 secret = { { 0 } };
+    struct key k = { .secret = { 0 } };
     assert_true(s.p && hash_read(s.p, s.n, &secret) && key_from_secret(secret.b, &k));
     return k;
 }

@@ -1,4 +1,5 @@
-/* Each recorded presentation gets its verdict, in the order in which they came to a gateway that remembers hashes and challenges. */
+/* Each recorded presentation gets its verdict, in the order in which they came to a gateway that remembers hashes and
+ * challenges. */
 #include "mpp.h"
 
 #include <string.h>
@@ -31,9 +32,12 @@ static void take(const char *id, const struct hash32 *hash)
     t->hash = *hash;
 }
 
-static const char *judge_receipt(const struct mpp_credential *c, const struct mpp_charge *charge, const json_t *receipt, bool late)
+static const char *judge_receipt(const struct mpp_credential *c, const struct mpp_charge *charge, const json_t *receipt,
+                                 bool late)
 {
-    const struct mpp_want want = { .realm = c->challenge.realm, .id = c->challenge.id, .charge = *charge, .source = c->source };
+    const struct mpp_want want = {
+        .realm = c->challenge.realm, .id = c->challenge.id, .charge = *charge, .source = c->source
+    };
     struct receipt r;
     MPP_PROOF proof = { .verdict = MPP_PROOF_UNKNOWN };
     assert_true(receipt_read(receipt, &r));
@@ -71,7 +75,8 @@ static const char *judge(const json_t *v)
         return "reject-no-money";
     if (!token68.p)
         return "plain 402 challenge";
-    if (mpp_credential_read(token68, &c, &detail) != MPP_FAULT_NONE || mpp_credential_check(&c, &in, &charge, &late) != MPP_FAULT_NONE)
+    if (mpp_credential_read(token68, &c, &detail) != MPP_FAULT_NONE ||
+        mpp_credential_check(&c, &in, &charge, &late) != MPP_FAULT_NONE)
         return "reject-no-money";
     if (!mpp_charge_is(&charge, &mpp_price))
         return "reject-no-money";

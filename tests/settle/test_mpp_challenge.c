@@ -1,4 +1,5 @@
-/* MPP's challenge: ids, requests and memos as the official client computes them, preferences, and challenges read as an agent does. */
+/* MPP's challenge: ids, requests and memos as the official client computes them, preferences, and challenges read as an
+ * agent does. */
 #include "mpp.h"
 
 #include <string.h>
@@ -11,9 +12,14 @@ static struct slice param(const json_t *o, const char *key)
 
 static struct mpp_challenge challenge_in(const json_t *p)
 {
-    return (struct mpp_challenge){ .id = param(p, "id"), .realm = param(p, "realm"), .method = param(p, "method"),
-                                   .intent = param(p, "intent"), .request = param(p, "request"), .expires = param(p, "expires"),
-                                   .digest = param(p, "digest"), .opaque = param(p, "opaque") };
+    return (struct mpp_challenge){ .id = param(p, "id"),
+                                   .realm = param(p, "realm"),
+                                   .method = param(p, "method"),
+                                   .intent = param(p, "intent"),
+                                   .request = param(p, "request"),
+                                   .expires = param(p, "expires"),
+                                   .digest = param(p, "digest"),
+                                   .opaque = param(p, "opaque") };
 }
 
 static void test_ids(void **state)
@@ -37,8 +43,12 @@ static void test_ids(void **state)
 
 static struct mpp_offer offer(void)
 {
-    return (struct mpp_offer){ .key = mpp_secret, .realm = mpp_realm, .price = &mpp_price, .external_id = SLICE("order-7"),
-                               .expires = 1796083200, .description = "one lookup" };
+    return (struct mpp_offer){ .key = mpp_secret,
+                               .realm = mpp_realm,
+                               .price = &mpp_price,
+                               .external_id = SLICE("order-7"),
+                               .expires = 1796083200,
+                               .description = "one lookup" };
 }
 
 static void request_of(const struct mpp_challenge *c, struct buf *ret)
@@ -70,9 +80,11 @@ static void test_write(void **state)
         assert_string_equal(c.description.p, "one lookup");
         assert_string_equal(mpp_id_of(mpp_secret, &c).s, c.id.p);
         request_of(&c, &request);
-        OWNED char *want = str_format("{\"amount\":\"250000\",\"currency\":\"0x20c0000000000000000000000000000000000000\",\"externalId\":"
-                                      "\"order-7\",\"methodDetails\":{\"chainId\":42431,\"supportedModes\":[%s]},\"recipient\":"
-                                      "\"0x19e7e376e7c213b7e7e7e46cc70a5dd086daff2a\"}", modes[push_only]);
+        OWNED char *want = str_format(
+            "{\"amount\":\"250000\",\"currency\":\"0x20c0000000000000000000000000000000000000\",\"externalId\":"
+            "\"order-7\",\"methodDetails\":{\"chainId\":42431,\"supportedModes\":[%s]},\"recipient\":"
+            "\"0x19e7e376e7c213b7e7e7e46cc70a5dd086daff2a\"}",
+            modes[push_only]);
         assert_string_equal(request.p, want);
         JSON *j = json_loads(request.p, 0, NULL);
         OWNED char *sorted = json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS);
@@ -107,9 +119,11 @@ static bool read_json(const char *json, struct mpp_charge *ret, const char **ret
     return mpp_charge_read((struct slice){ b.p, b.n }, ret, ret_detail);
 }
 
-#define GOOD                                                                                                                           \
-    "{\"amount\":\"250000\",\"currency\":\"0x20c0000000000000000000000000000000000000\",\"externalId\":\"order-7\",\"methodDetails\":{"    \
-    "\"chainId\":42431,\"supportedModes\":[\"pull\",\"push\"]},\"recipient\":\"0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A\"}"
+#define GOOD                                                                                                           \
+    "{\"amount\":\"250000\",\"currency\":\"0x20c0000000000000000000000000000000000000\",\"externalId\":\"order-7\","   \
+    "\"methodDetails\":{"                                                                                              \
+    "\"chainId\":42431,\"supportedModes\":[\"pull\",\"push\"]},\"recipient\":"                                         \
+    "\"0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A\"}"
 
 static void test_charge(void **state)
 {
@@ -139,7 +153,8 @@ static void test_charge(void **state)
     for (size_t i = 0; i < COUNT(other); i++) {
         OWNED char *text = mpp_replaced(GOOD, other[i].find, other[i].put);
         assert_true(read_json(text, &c, &detail));
-        if (mpp_charge_is(&c, &mpp_price) != other[i].is || c.plain != other[i].plain || c.pull != other[i].pull || c.push != other[i].push)
+        if (mpp_charge_is(&c, &mpp_price) != other[i].is || c.plain != other[i].plain || c.pull != other[i].pull ||
+            c.push != other[i].push)
             fail_msg("%s", other[i].put);
     }
 }
@@ -193,7 +208,8 @@ static void test_memos(void **state)
     size_t i;
     json_t *v;
     json_array_foreach(json_object_get(vectors, "memos"), i, v) {
-        const struct slice realm = json_slice(v, "realm"), id = json_slice(v, "challenge_id"), text = json_slice(v, "memo");
+        const struct slice realm = json_slice(v, "realm"), id = json_slice(v, "challenge_id"),
+                           text = json_slice(v, "memo");
         struct hash32 memo;
         assert_true(hash_read(text.p, text.n, &memo));
         assert_true(mpp_memo_is(&memo, realm, id) && mpp_memo_of_realm(&memo, realm));
@@ -204,7 +220,8 @@ static void test_memos(void **state)
         for (size_t byte = 0; byte < 32; byte++) {
             struct hash32 other = memo;
             other.b[byte] ^= 1;
-            assert_true(mpp_memo_is(&other, realm, id) == (byte >= 15 && byte < 25)); /* only the client's part is free */
+            assert_true(mpp_memo_is(&other, realm, id) ==
+                        (byte >= 15 && byte < 25)); /* only the client's part is free */
             assert_true(mpp_memo_of_realm(&other, realm) == (byte >= 15));
         }
     }
@@ -216,9 +233,14 @@ static void test_sources(void **state)
     (void)state;
     static const char account[] = "did:pkh:eip155:42431:0x1563915e194D8CfBA1943570603F7606A3115508";
     static const char *const bad[] = {
-        "", "0x1563915e194D8CfBA1943570603F7606A3115508", "did:pkh:eip155:42431", "did:pkh:eip155:042431:0x1563915e194D8CfBA1943570603F7606A3115508",
-        "did:pkh:eip155::0x1563915e194D8CfBA1943570603F7606A3115508", "did:pkh:eip155:42431:0x1563915e194D8CfBA1943570603F7606A311550",
-        "did:pkh:eip155:42431:0x1563915e194D8CfBA1943570603F7606A3115508 ", "did:pkh:solana:42431:0x1563915e194D8CfBA1943570603F7606A3115508",
+        "",
+        "0x1563915e194D8CfBA1943570603F7606A3115508",
+        "did:pkh:eip155:42431",
+        "did:pkh:eip155:042431:0x1563915e194D8CfBA1943570603F7606A3115508",
+        "did:pkh:eip155::0x1563915e194D8CfBA1943570603F7606A3115508",
+        "did:pkh:eip155:42431:0x1563915e194D8CfBA1943570603F7606A311550",
+        "did:pkh:eip155:42431:0x1563915e194D8CfBA1943570603F7606A3115508 ",
+        "did:pkh:solana:42431:0x1563915e194D8CfBA1943570603F7606A3115508",
         "did:pkh:eip155:99999999999999999999999:0x1563915e194D8CfBA1943570603F7606A3115508",
     };
     const struct address payer = mpp_key("payer").address, other = mpp_key("merchant").address;
@@ -282,9 +304,12 @@ static void test_read(void **state)
 {
     (void)state;
     static const char header[] =
-        "Negotiate, Basic realm=\"a, Payment id=b\", Negotiate abc/+==,, payment ID = \"x\\\"y\" , realm=gw,method=\"tempo\", "
-        "intent=\"charge\", request=\"e30\", more=\"z\", Payment id=\"1\", realm=\"\", method=\"stripe\", intent=\"charge\", request=\"\", "
-        "digest=\"d\", opaque=\"o\", Payment id=\"2\", id=\"3\", realm=\"a\", method=\"m\", intent=\"i\", request=\"r\", "
+        "Negotiate, Basic realm=\"a, Payment id=b\", Negotiate abc/+==,, payment ID = \"x\\\"y\" , "
+        "realm=gw,method=\"tempo\", "
+        "intent=\"charge\", request=\"e30\", more=\"z\", Payment id=\"1\", realm=\"\", method=\"stripe\", "
+        "intent=\"charge\", request=\"\", "
+        "digest=\"d\", opaque=\"o\", Payment id=\"2\", id=\"3\", realm=\"a\", method=\"m\", intent=\"i\", "
+        "request=\"r\", "
         "Payment id=\"4\", realm=\"a\", method=\"m\", intent=\"i\", request=\"r\", header=\"Payment-Authorization\", "
         "Payment id=\"5\", realm=\"a\", method=\"m\", intent=\"i\", Bearer";
     BUF b = { 0 };
@@ -299,7 +324,9 @@ static void test_read(void **state)
     assert_string_equal(c[1].opaque.p, "o");
     BUF again = { 0 };
     assert_int_equal(mpp_challenges_read(SLICE(header), &again, c, 1), 2);
-    static const char *const none[] = { "", ",", "Payment", "Payment abc", "Bearer realm=\"a\"", "Payment id=\"x", "Payment id=", "\"", "=" };
+    static const char *const none[] = {
+        "", ",", "Payment", "Payment abc", "Bearer realm=\"a\"", "Payment id=\"x", "Payment id=", "\"", "="
+    };
     for (size_t i = 0; i < COUNT(none); i++) {
         BUF t = { 0 };
         assert_int_equal(mpp_challenges_read(slice_of(none[i]), &t, c, 4), 0);

@@ -1,4 +1,5 @@
-/* A credential: found, read, held against our challenge; a signed transaction refused for each thing that is not just this payment. */
+/* A credential: found, read, held against our challenge; a signed transaction refused for each thing that is not just
+ * this payment. */
 #include "mpp.h"
 
 #include <string.h>
@@ -110,7 +111,8 @@ static void test_malformed(void **state)
         { PULL, "\"signature\":", "\"x\":", MPP_FAULT_PAYLOAD_SIGNATURE },
         { PULL, "\"signature\":\"0x", "\"signature\":\"", MPP_FAULT_PAYLOAD_SIGNATURE },
         { PULL, "\"signature\":\"0x7", "\"signature\":\"0xg", MPP_FAULT_PAYLOAD_SIGNATURE },
-        { PULL, "\"signature\":\"0x7", "\"signature\":\"0x77", MPP_FAULT_PAYLOAD_SIGNATURE }, /* an odd number of digits */
+        { PULL, "\"signature\":\"0x7", "\"signature\":\"0x77",
+          MPP_FAULT_PAYLOAD_SIGNATURE }, /* an odd number of digits */
         { PULL, "\"signature\":\"0x76", "\"signature\":\"0x78", MPP_FAULT_TX_TYPE },
         { PULL, "\"signature\":\"0x76", "\"signature\":\"0x02", MPP_FAULT_TX_TYPE },
         { PULL, "\"signature\":\"0x76", "\"signature\":\"0x7600", MPP_FAULT_TX_RLP },
@@ -130,8 +132,9 @@ static void test_encoding(void **state)
         const char *token;
         enum mpp_fault fault;
     } bad[] = {
-        { "", MPP_FAULT_ENCODING },     { "!!!!", MPP_FAULT_ENCODING }, { "e30=", MPP_FAULT_ENCODING }, { "e31", MPP_FAULT_ENCODING },
-        { "e30 e30", MPP_FAULT_ENCODING }, { "eyJhIjo", MPP_FAULT_JSON },  { "W10", MPP_FAULT_JSON },      { "e30", MPP_FAULT_FIELD },
+        { "", MPP_FAULT_ENCODING },    { "!!!!", MPP_FAULT_ENCODING },    { "e30=", MPP_FAULT_ENCODING },
+        { "e31", MPP_FAULT_ENCODING }, { "e30 e30", MPP_FAULT_ENCODING }, { "eyJhIjo", MPP_FAULT_JSON },
+        { "W10", MPP_FAULT_JSON },     { "e30", MPP_FAULT_FIELD },
     };
     MPP_CREDENTIAL c = { .root = NULL };
     const char *detail;
@@ -148,8 +151,9 @@ static void test_encoding(void **state)
 static void test_faults(void **state)
 {
     (void)state;
-    static const char *const problems[] = { "bad-request", "malformed-credential", "method-unsupported", "invalid-challenge",
-                                            "invalid-payload", "payment-expired", "verification-failed" };
+    static const char *const problems[] = { "bad-request",        "malformed-credential", "method-unsupported",
+                                            "invalid-challenge",  "invalid-payload",      "payment-expired",
+                                            "verification-failed" };
     for (enum mpp_fault f = MPP_FAULT_NONE + 1; f <= MPP_FAULT_TX_FEE_TOKEN; f++) {
         bool known = false;
         for (size_t i = 0; i < COUNT(problems); i++)
@@ -186,7 +190,8 @@ static void test_ours(void **state)
     assert_int_equal(check_with("\"expires\":", "\"x\":", mpp_secret, mpp_realm), MPP_FAULT_NOT_OURS);
     assert_int_equal(check_with("\"id\":", "\"digest\":\"d\",\"id\":", mpp_secret, mpp_realm), MPP_FAULT_NOT_OURS);
     assert_int_equal(check_with("\"id\":", "\"opaque\":\"e30\",\"id\":", mpp_secret, mpp_realm), MPP_FAULT_NOT_OURS);
-    assert_int_equal(check_with("\"id\":", "\"id\":", SLICE("another secret of thirty-two bytes"), mpp_realm), MPP_FAULT_NOT_OURS);
+    assert_int_equal(check_with("\"id\":", "\"id\":", SLICE("another secret of thirty-two bytes"), mpp_realm),
+                     MPP_FAULT_NOT_OURS);
     assert_int_equal(check_with("\"id\":", "\"id\":", mpp_secret, "gw.example.org"), MPP_FAULT_NOT_OURS);
 }
 
@@ -196,8 +201,12 @@ enum { NOW = 1796083000, EXPIRES = NOW + 300 };
 
 static void own_challenge(bool push_only, struct buf *texts, struct mpp_challenge *ret)
 {
-    const struct mpp_offer o = { .key = mpp_secret, .realm = mpp_realm, .price = &mpp_price, .external_id = SLICE_INIT("quote"),
-                                 .expires = EXPIRES, .push_only = push_only };
+    const struct mpp_offer o = { .key = mpp_secret,
+                                 .realm = mpp_realm,
+                                 .price = &mpp_price,
+                                 .external_id = SLICE_INIT("quote"),
+                                 .expires = EXPIRES,
+                                 .push_only = push_only };
     BUF header = { 0 };
     mpp_challenge_write(&o, &header);
     assert_int_equal(mpp_challenges_read((struct slice){ header.p, header.n }, texts, ret, 1), 1);
@@ -258,8 +267,14 @@ static enum mpp_fault check_pull(spoil_fn *spoil, int64_t now)
     bool late;
     own_challenge(false, &texts, &challenge);
     struct pull p = {
-        .tx = { .chain_id = 42431, .gas = 789000, .max_tip = amount_of(1), .max_fee = amount_of(100), .nonce_key = tempo_expiring_key(),
-                .valid_before = NOW + 25, .valid_after = NOW - 1000, .call.to = mpp_price.token->address },
+        .tx = { .chain_id = 42431,
+                .gas = 789000,
+                .max_tip = amount_of(1),
+                .max_fee = amount_of(100),
+                .nonce_key = tempo_expiring_key(),
+                .valid_before = NOW + 25,
+                .valid_after = NOW - 1000,
+                .call.to = mpp_price.token->address },
         .transfer = { mpp_price.pay_to, mpp_price.amount, mpp_memo(challenge.realm, challenge.id) },
     };
     if (spoil)
@@ -277,7 +292,11 @@ static enum mpp_fault check_pull(spoil_fn *spoil, int64_t now)
 }
 
 static void other_chain(struct pull *p) { p->tx.chain_id = 4217; }
-static void fee_token(struct pull *p) { p->tx.has_fee_token = true; p->tx.fee_token = (struct address){ { 0x20, 0xc0, 1 } }; }
+static void fee_token(struct pull *p)
+{
+    p->tx.has_fee_token = true;
+    p->tx.fee_token = (struct address){ { 0x20, 0xc0, 1 } };
+}
 static void no_fee_token(struct pull *p) { p->tx.has_fee_token = true; p->tx.fee_token = mpp_price.pay_to; }
 static void creates(struct pull *p) { p->tx.call.creates = true; }
 static void other_token(struct pull *p) { p->tx.call.to.b[19] ^= 1; }
@@ -401,8 +420,9 @@ static void test_receipts(void **state)
     OWNED uint8_t *text = NULL;
     size_t n;
     assert_true(base64url_read_any(b.p, b.n, &text, &n));
-    OWNED char *want = str_format("{\"method\":\"tempo\",\"status\":\"success\",\"timestamp\":\"%s\",\"reference\":\"%s\"}", time_iso(NOW).s,
-                                  hash_text(&tx).s);
+    OWNED char *want =
+        str_format("{\"method\":\"tempo\",\"status\":\"success\",\"timestamp\":\"%s\",\"reference\":\"%s\"}",
+                   time_iso(NOW).s, hash_text(&tx).s);
     assert_string_equal((const char *)text, want);
     assert_true(mpp_receipt_read((struct slice){ b.p, b.n }, &said) && hash_eq(&said, &tx));
     mpp_receipt_write(&tx, NOW, SLICE("order-7"), &with_id);

@@ -34,14 +34,16 @@ static void add_log(struct made *m, const struct address *token, const struct ha
     json_array_append_new(topics, word(to));
     if (memo)
         json_array_append_new(topics, rpc_hex(memo->b, 32));
-    json_array_append_new(m->logs, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "address", rpc_hex(token->b, 20), "topics", topics, "data",
-                                             rpc_hex(be, 32), "logIndex", rpc_u64(10 + json_array_size(m->logs)), "transactionHash",
+    json_array_append_new(m->logs, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "address", rpc_hex(token->b, 20),
+                                             "topics", topics, "data", rpc_hex(be, 32), "logIndex",
+                                             rpc_u64(10 + json_array_size(m->logs)), "transactionHash",
                                              rpc_hex(m->r.tx.b, 32), "blockHash", rpc_hex(m->r.block_hash.b, 32)));
 }
 
 static struct made made(void)
 {
-    struct made m = { .logs = json_array(), .r = { .found = true, .success = true, .has_from = true, .from = payer() } };
+    struct made m = { .logs = json_array(),
+                      .r = { .found = true, .success = true, .has_from = true, .from = payer() } };
     m.r.tx.b[0] = 1;
     m.r.block_hash.b[0] = 2;
     m.r.logs = m.logs;
@@ -53,7 +55,8 @@ static void add_plain(struct made *m, const struct address *token, const struct 
     add_log(m, token, &topic_transfer, from, &mpp_price.pay_to, amount, NULL);
 }
 
-static void add_memo(struct made *m, const struct address *token, const struct address *from, uint64_t amount, struct slice challenge)
+static void add_memo(struct made *m, const struct address *token, const struct address *from, uint64_t amount,
+                     struct slice challenge)
 {
     const struct hash32 memo = mpp_memo(slice_of(mpp_realm), challenge);
     add_plain(m, token, from, amount);
@@ -69,8 +72,13 @@ static void add_fee(struct made *m)
 static struct mpp_want want_of(const struct mpp_source *source)
 {
     struct mpp_want w = { .realm = slice_of(mpp_realm), .id = id };
-    w.charge = (struct mpp_charge){ .chain_id = 42431, .currency = mpp_price.token->address, .recipient = mpp_price.pay_to,
-                                    .amount = mpp_price.amount, .pull = true, .push = true, .plain = true };
+    w.charge = (struct mpp_charge){ .chain_id = 42431,
+                                    .currency = mpp_price.token->address,
+                                    .recipient = mpp_price.pay_to,
+                                    .amount = mpp_price.amount,
+                                    .pull = true,
+                                    .push = true,
+                                    .plain = true };
     if (source)
         w.source = *source;
     return w;
@@ -81,8 +89,9 @@ static const char *told(const struct mpp_proof *p)
     static char text[256];
     text[0] = 0;
     for (size_t i = 0; i < p->n; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s:%s@%d", i ? " " : "", mpp_part_name(p->transfers[i].part),
-                 amount_text(p->transfers[i].moved.amount).s, (int)p->transfers[i].moved.log_index);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s:%s@%d", i ? " " : "",
+                 mpp_part_name(p->transfers[i].part), amount_text(p->transfers[i].moved.amount).s,
+                 (int)p->transfers[i].moved.log_index);
     return text;
 }
 
@@ -284,8 +293,9 @@ static void test_real_receipt(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paid),       cmocka_unit_test(test_mispaid), cmocka_unit_test(test_unbound), cmocka_unit_test(test_memo_alone),
-        cmocka_unit_test(test_presenter),  cmocka_unit_test(test_unknown), cmocka_unit_test(test_real_receipt),
+        cmocka_unit_test(test_paid),         cmocka_unit_test(test_mispaid),   cmocka_unit_test(test_unbound),
+        cmocka_unit_test(test_memo_alone),   cmocka_unit_test(test_presenter), cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_real_receipt),
     };
     return cmocka_run_group_tests(tests, mpp_start, mpp_stop);
 }
