@@ -253,12 +253,14 @@ BEGIN
      WHERE id = a.id AND ended_at IS NULL;
 END $$;
 
--- This authorization is to pay the order, or did: the order tells what it pays. One that was to, and was not sent, is released.
+-- This authorization is to pay the order, or did: the order tells what it pays. One that was to, and was not sent, is released. Of the
+-- orders of one question it is now the newest.
 CREATE FUNCTION order_paid_by(p_order bytea, p_authorization bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE authorizations a SET state = 'released' FROM orders o
      WHERE o.id = p_order AND a.id = o.authorization_id AND a.id <> p_authorization AND a.state IN ('held', 'due');
-    UPDATE orders o SET authorization_id = a.id, network = a.network, asset = a.asset, payee = a.payee, amount = a.amount
+    UPDATE orders o SET authorization_id = a.id, network = a.network, asset = a.asset, payee = a.payee, amount = a.amount,
+           repeat_no = CASE WHEN o.repeat_key IS NOT NULL THEN nextval('payonce.repeat_numbers') END
       FROM authorizations a WHERE o.id = p_order AND a.id = p_authorization;
 END $$;
 
@@ -375,13 +377,23 @@ BEGIN
     END IF;
     verdict := order_decide(o, a.id, p_payment_id, p_quote, p_valid_before, p_need_s, p_now_ms);
     IF verdict IN ('again', 'takeover', 'resend') AND p_repeat_key IS NOT NULL THEN
-        -- meanwhile another order of the same question was paid: no second charge within its window
+        -- meanwhile another order of the same question is at work, or was paid: no second charge within its window
+        IF p_verified THEN
+            PERFORM pg_advisory_xact_lock(hashtextextended('repeat:' || encode(p_repeat_key, 'hex'), 0));
+        END IF;
         r := repeat_look(p_repeat_key, o.id, p_window_s, p_now_ms);
-        IF r.verdict = 'repeat' THEN
+        left_behind := r.order_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM repeats x WHERE x.authorization_id = a.id AND x.order_id = r.order_id);
+        IF left_behind AND NOT repeat_room(p_repeat_key, r.order_id, p_repeat_max) THEN
+            verdict := 'repeat_limit';
+            retry_after := CASE WHEN r.verdict = 'wait' THEN p_window_s ELSE least(p_window_s, (r.left_ms + 999) / 1000) END;
+            RETURN;
+        ELSIF r.order_id IS NOT NULL THEN
+            paying := a.id;
             IF a.id IS NULL THEN
-                PERFORM authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
-                                            p_valid_before, p_signature, p_has_code, 'released', p_attempt);
+                paying := authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+                                              p_valid_before, p_signature, p_has_code, 'released', p_attempt);
             END IF;
+            PERFORM repeat_keep(paying, r.order_id, p_payer, p_request, NULL) WHERE left_behind;
             SELECT * INTO o FROM orders x WHERE x.id = r.order_id;
             SELECT t.* INTO receipt, verdict, answer_network, answer_tx, answer_time, answer_status, answer_headers, answer_body
               FROM repeat_tell(o) t;

@@ -96,8 +96,7 @@ BEGIN
                      WHEN left_ms <= 0 THEN 'window'
                      WHEN NOT EXISTS (SELECT 1 FROM answers w WHERE w.order_id = o.id)
                        OR EXISTS (SELECT 1 FROM reviews r WHERE r.order_id = o.id AND r.resolved_at IS NULL)
-                       OR EXISTS (SELECT 1 FROM debts d WHERE d.authorization_id = o.authorization_id AND d.state NOT IN ('earned', 'cancelled'))
-                          THEN 'answer'
+                       OR refund_claimed(o.authorization_id) THEN 'answer'
                      ELSE 'repeat' END;
         verdict := coalesce(verdict, word);
         IF word IN ('repeat', 'wait') THEN
@@ -188,9 +187,7 @@ BEGIN
     network := o.network;
     SELECT a.state, p.tx, p.recorded_at INTO money, answer_tx, proven
       FROM authorizations a LEFT JOIN proofs p ON p.authorization_id = a.id WHERE a.id = o.authorization_id;
-    IF o.work = 'done' AND money = 'settled' AND proven > now() - make_interval(secs => p_keep_s)
-       AND NOT EXISTS (SELECT 1 FROM debts d WHERE d.authorization_id = o.authorization_id AND d.state NOT IN ('owed', 'earned', 'cancelled'))
-    THEN
+    IF o.work = 'done' AND money = 'settled' AND proven > now() - make_interval(secs => p_keep_s) AND NOT refund_claimed(o.authorization_id) THEN
         SELECT w.status, w.headers, w.body INTO answer_status, answer_headers, answer_body FROM answers w WHERE w.order_id = o.id;
     END IF;
     verdict := CASE WHEN answer_body IS NOT NULL THEN 'result'

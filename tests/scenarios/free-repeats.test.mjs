@@ -181,6 +181,24 @@ describe('free repeats', () => {
         await paid(world, payer, path, { headers: { 'accept-language': 'fr' } });
     });
 
+    test('who asks the upstream by credentials of his own is given no answer of others', async () => {
+        const [payer, path] = [await world.newPayer(), fresh()];
+        for (const headers of [{}, { authorization: 'Bearer one' }, { authorization: 'Bearer two' }, { cookie: 'session=one' }]) {
+            const first = await paid(world, payer, path, { headers });
+            await isFree(world, payer, path, first, { headers });
+        }
+        assert.equal(await callsOf(world, path), 4);
+    });
+
+    test('a media type\'s parameter makes another question, its charset UTF-8 does not', async () => {
+        const [payer, path] = [await world.newPayer(), fresh('/test/post')];
+        const as = (type) => ({ method: 'POST', body: '{"q":"+AOk-"}', headers: { 'content-type': type } });
+        const first = await paid(world, payer, path, as('application/json'));
+        await isFree(world, payer, path, first, as('application/json; charset=utf-8'));
+        await paid(world, payer, path, as('application/json; charset=utf-7'));
+        await paid(world, payer, path, as('application/json; odata.metadata=full'));
+    });
+
     for (const [what, query, status] of [
         ['Set-Cookie', 'header=Set-Cookie:a=b'],
         ['Cache-Control: no-store', 'header=Cache-Control:max-age=5,%20no-store'],
