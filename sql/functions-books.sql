@@ -83,7 +83,7 @@ END $$;
 
 CREATE FUNCTION audit_scans(p_network text) RETURNS TABLE (wallet bytea, role text, start bigint, block bigint) LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN QUERY SELECT w.address::bytea, w.role, m.start, least(m.block, s.block)
+    RETURN QUERY SELECT w.address::bytea, CASE w.role WHEN 'former' THEN 'refund' ELSE w.role END, m.start, least(m.block, s.block)
       FROM wallets w JOIN movement_scans m ON m.network = w.network AND m.wallet = w.address
       LEFT JOIN scans s ON s.network = w.network AND s.wallet = w.address WHERE w.network = p_network;
 END $$;

@@ -25,7 +25,8 @@ CREATE TRIGGER postings_stand BEFORE UPDATE OR DELETE ON postings FOR EACH ROW E
 
 CREATE FUNCTION asset_text(p bytea) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT '0x' || encode(p, 'hex'); $$;
 CREATE FUNCTION wallet_account(p_role text, p_address bytea) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-    SELECT 'assets:' || CASE p_role WHEN 'refund' THEN 'refund-wallet' WHEN 'relayer' THEN 'gas' ELSE 'wallet' END || ':0x' || encode(p_address, 'hex');
+    SELECT 'assets:' || CASE WHEN p_role IN ('refund', 'former') THEN 'refund-wallet' WHEN p_role = 'relayer' THEN 'gas' ELSE 'wallet' END
+        || ':0x' || encode(p_address, 'hex');
 $$;
 
 CREATE FUNCTION entry_digest(p_network text, p_kind text, p_what text, p_block bigint, p_tx bytea, p_log bigint, p_debt bytea, p_lines text)
@@ -123,7 +124,7 @@ BEGIN
     sides AS (
         SELECT d.*, s.role AS out_role, r.role AS in_role FROM due d
           LEFT JOIN wallets s ON s.network = d.network AND s.address = d.sender
-          LEFT JOIN wallets r ON r.network = d.network AND r.address = d.receiver AND r.role = 'refund')
+          LEFT JOIN wallets r ON r.network = d.network AND r.address = d.receiver AND r.role IN ('refund', 'former'))
     SELECT jsonb_agg(jsonb_build_object('kind', CASE WHEN s.booked IS NULL THEN 'movement' ELSE 'correction' END,
                'what', CASE WHEN s.booked IS NULL THEN s.class ELSE s.booked || ' is ' || s.class END, 'block', s.block,
                'time', s.block_time, 'tx', encode(s.tx, 'hex'), 'log', s.log_index, 'debt', encode(s.debt_id, 'hex'),
@@ -150,7 +151,8 @@ BEGIN
     FOR m IN SELECT x.*, d.id AS debt, d.order_id, d.state FROM movements x JOIN debts d ON d.refund_nonce = x.nonce
               WHERE x.network = p_network AND x.nonce IS NOT NULL AND x.debt_id IS NULL AND d.network = x.network AND d.asset = x.asset
                 AND d.payer = x.receiver AND d.amount = x.amount AND d.state <> 'refunded'
-                AND EXISTS (SELECT 1 FROM wallets w WHERE w.network = x.network AND w.address = x.sender AND w.role = 'refund')
+                AND EXISTS (SELECT 1 FROM wallets w WHERE w.network = x.network AND w.address = x.sender
+                               AND w.role IN ('refund', 'former'))
               ORDER BY d.order_id, d.id
     LOOP
         PERFORM 1 FROM orders o WHERE o.id = m.order_id FOR NO KEY UPDATE;
@@ -186,31 +188,37 @@ END $$;
 
 -- ---- which wallets are ours, and where they stood when the books began ----
 
--- [{"address", "role"}]. verdict: ok; wallet_changed: another refund wallet has signed what is not proven dead or done.
-CREATE FUNCTION wallets_pin(p_network text, p_wallets text, OUT verdict text) LANGUAGE plpgsql AS $$
+-- [{"address", "role"}]. verdict: ok; wallet_changed: another refund wallet has signed what is not proven dead or done. former: a row each
+-- of the other wallets that refunds were paid from.
+CREATE FUNCTION wallets_pin(p_network text, p_wallets text) RETURNS TABLE (verdict text, former bytea) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
 DECLARE refund bytea := (SELECT decode(v->>'address', 'hex') FROM jsonb_array_elements(p_wallets::jsonb) v WHERE v->>'role' = 'refund');
 BEGIN
     IF EXISTS (SELECT 1 FROM debts d WHERE d.network = p_network AND d.state = 'paying' AND d.wallet <> coalesce(refund, d.wallet)) THEN
-        verdict := 'wallet_changed';
+        RETURN QUERY SELECT 'wallet_changed', NULL::bytea;
         RETURN;
     END IF;
-    UPDATE wallets SET role = 'receive' WHERE network = p_network AND role = 'refund' AND address <> refund;
+    UPDATE wallets SET role = 'former' WHERE network = p_network AND role = 'refund' AND address <> refund;
     INSERT INTO wallets (network, address, role)
     SELECT p_network, decode(v->>'address', 'hex'), v->>'role' FROM jsonb_array_elements(p_wallets::jsonb) v
-    ON CONFLICT (network, address) DO UPDATE SET role = excluded.role WHERE wallets.role <> excluded.role;
-    verdict := 'ok';
+    ON CONFLICT (network, address) DO UPDATE SET role = excluded.role
+     WHERE wallets.role <> excluded.role AND (excluded.role = 'refund' OR wallets.role NOT IN ('refund', 'former'));
+    RETURN QUERY SELECT 'ok', w.address::bytea FROM (SELECT 1) one LEFT JOIN wallets w ON w.network = p_network
+                    AND w.role IN ('refund', 'former') AND w.address IS DISTINCT FROM refund;
 END $$;
 
 -- Where the scan of what leaves a wallet stands. A new one begins where the scan of what comes in stands, so that one balance opens both.
--- block: null while that has not begun. opened: false until the balance at `block` is recorded.
+-- A wallet that a person named as one that paid before: where it did. block: null while that has not begun. opened: false until the balance at `block` is recorded.
 CREATE FUNCTION movement_cursor(p_network text, p_wallet bytea, p_final bigint, OUT block bigint, OUT start bigint, OUT opened boolean)
 LANGUAGE plpgsql AS $$
 BEGIN
     SELECT s.block, s.start, true INTO block, start, opened FROM movement_scans s WHERE s.network = p_network AND s.wallet = p_wallet;
     IF block IS NULL THEN
         SELECT s.block INTO block FROM scans s WHERE s.network = p_network AND s.wallet = p_wallet;
-        IF block IS NULL AND EXISTS (SELECT 1 FROM wallets w WHERE w.network = p_network AND w.address = p_wallet AND w.role = 'refund') THEN
-            block := p_final;
+        IF block IS NULL THEN
+            SELECT CASE w.role WHEN 'refund' THEN p_final WHEN 'former' THEN coalesce((SELECT min(d.foreign_block) - 1 FROM debts d
+                       WHERE d.network = p_network AND d.foreign_wallet = p_wallet), p_final) END
+              INTO block FROM wallets w WHERE w.network = p_network AND w.address = p_wallet;
         END IF;
         start := block;
         opened := false;

@@ -12,7 +12,7 @@
 /* Our wallets are known, and the books of the one that is paid to begin at block 0. */
 static void books_begin(void)
 {
-    sql_is(pg, "SELECT wallets_pin('eip155:1', " WALLETS ")", "ok");
+    sql_is(pg, "SELECT verdict FROM wallets_pin('eip155:1', " WALLETS ")", "ok");
     sql_run(pg, "SELECT wallet_open('eip155:1', b(9, 20), 0, 0, '{}')");
 }
 
@@ -144,7 +144,7 @@ static void test_before_the_books(void **state)
     struct ask a = with_id();
     accept_is(&a, "accepted", 1, 1);
     finish_is(1, 1, "done", "ok");
-    sql_is(pg, "SELECT wallets_pin('eip155:1', " WALLETS ")", "ok");
+    sql_is(pg, "SELECT verdict FROM wallets_pin('eip155:1', " WALLETS ")", "ok");
     settles(1, 1, 0);
     sql_run(pg, "UPDATE networks SET final = 1000; SELECT journal_round('eip155:1', '" BY_SETTLER "')");
     sql_is(pg, "SELECT count(*) FROM entries", "0");
@@ -216,12 +216,12 @@ static void test_wallet(void **state)
     approve();
     sign("1");
     sql_is(pg,
-           "SELECT wallets_pin('eip155:1', "
+           "SELECT verdict FROM wallets_pin('eip155:1', "
            "'[{\"address\":\"0404040404040404040404040404040404040404\",\"role\":\"refund\"}]')",
            "wallet_changed");
     refund_lands("10000", 77);
     sql_is(pg,
-           "SELECT wallets_pin('eip155:1', "
+           "SELECT verdict FROM wallets_pin('eip155:1', "
            "'[{\"address\":\"0404040404040404040404040404040404040404\",\"role\":\"refund\"}]')",
            "ok");
 }
