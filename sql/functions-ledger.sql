@@ -21,6 +21,16 @@ END $$;
 CREATE TRIGGER entries_stand BEFORE UPDATE OR DELETE ON entries FOR EACH ROW EXECUTE FUNCTION journal_stands();
 CREATE TRIGGER postings_stand BEFORE UPDATE OR DELETE ON postings FOR EACH ROW EXECUTE FUNCTION journal_stands();
 
+-- A transfer is owed back once (its place is unique among debts), and never more of it than came in.
+CREATE FUNCTION debt_covered() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.amount > (SELECT t.amount FROM transfers t WHERE t.network = NEW.network AND t.tx = NEW.tx AND t.log_index = NEW.log_index) THEN
+        RAISE EXCEPTION 'debt % is more than came in', encode(NEW.id, 'hex') USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER debts_covered BEFORE INSERT OR UPDATE OF amount ON debts FOR EACH ROW EXECUTE FUNCTION debt_covered();
+
 -- ---- accounts and entries ----
 
 CREATE FUNCTION asset_text(p bytea) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT '0x' || encode(p, 'hex'); $$;

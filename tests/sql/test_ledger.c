@@ -40,6 +40,14 @@ static void debt_is(const char *state)
     sql_is(pg, "SELECT state FROM debts", state);
 }
 
+static void refused(const char *text, const char *sqlstate)
+{
+    PGresult *r = PQexec(pg, text);
+    const char *got = PQresultErrorField(r, PG_DIAG_SQLSTATE);
+    assert_string_equal(got ? got : "no error", sqlstate);
+    PQclear(r);
+}
+
 static void approve(void)
 {
     sql_run(pg, "SELECT debts_approve('eip155:1', b(7, 20), 0, 0, 1000000, '" BY_SETTLER "')");
@@ -190,6 +198,19 @@ static void test_kept_or_refunded(void **state)
     sql_is(pg, "SELECT count(*) FROM answers", "0");
 }
 
+/* A transfer is owed back once, whoever asks: what is paid back never exceeds what came in. (I02) */
+static void test_one_debt(void **state)
+{
+    (void)state;
+    owed_one();
+    refused("INSERT INTO debts (id, order_id, authorization_id, cause, network, asset, payer, amount, tx, log_index, "
+            "refund_nonce) "
+            "SELECT b(99, 32), order_id, authorization_id, cause, network, asset, payer, 1, tx, log_index, b(99, 32) FROM debts",
+            "23505");
+    refused("UPDATE debts SET amount = amount + 1", "23514");
+    sql_is(pg, "SELECT sum(amount) FROM debts", "10000");
+}
+
 /* Limits: the wallet, the run, the day; oldest first; more than a person must approve stays. (I02) */
 static void test_limits(void **state)
 {
@@ -286,6 +307,7 @@ int main(void)
         TEST(test_before_the_books),
         TEST(test_not_final),
         TEST(test_kept_or_refunded),
+        TEST(test_one_debt),
         TEST(test_limits),
         TEST(test_wallet),
         TEST(test_person),
