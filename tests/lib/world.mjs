@@ -19,6 +19,7 @@ import { iAmRoot, keepSecret, portTaken, secretFile } from '../../dev/place.mjs'
 import { run, sleep, tail, until } from '../../dev/process.mjs';
 import { USDC } from '../../dev/usdc.mjs';
 import { checkBooks } from './books.mjs';
+import { copyCluster } from './cluster.mjs';
 import { raw, request } from './http.mjs';
 import { root } from './paths.mjs';
 import { authorize, decode, freshAccount, paymentV1, paymentV2 } from './payment.mjs';
@@ -118,6 +119,7 @@ export class World {
         this.chain = await this.startNode();
         await this.options.beforeConfig?.(this);
         this.config = this.writeConfig('payonce', this.ports);
+        await copyCluster(this.stateDir);
         await this.startDatabase();
         await this.#expectOk(['migrate']);
         await this.startUpstream();
