@@ -8,6 +8,7 @@ import { labelled, payTo } from '../../dev/accounts.mjs';
 import { run, sleep } from '../../dev/process.mjs';
 import { USDC } from '../../dev/usdc.mjs';
 import { root } from '../lib/paths.mjs';
+import { ownerOf, psql } from '../lib/psql.mjs';
 import { World, freePort } from '../lib/world.mjs';
 import { demoTools } from '../../dev/config.mjs';
 
@@ -225,9 +226,8 @@ export class Stage {
         const bin = (await run('pg_config', ['--bindir'])).stdout.trim();
         const script = join(this.world.dir, 'insert.sql');
         writeFileSync(script, 'INSERT INTO bench_rows (payer) VALUES (sha256(random()::text::bytea));\n');
-        const info = this.world.conninfo.replace(/user=\S+/, 'user=payonce_owner');
-        const psql = (text) => run('psql', ['-X', '-q', '-d', info, '-c', text]);
-        await psql('CREATE TABLE IF NOT EXISTS public.bench_rows (id bigserial PRIMARY KEY, payer bytea)');
+        const info = ownerOf(this.world.conninfo);
+        await psql(info, 'CREATE TABLE IF NOT EXISTS public.bench_rows (id bigserial PRIMARY KEY, payer bytea)');
         const { stdout, stderr } = await run(join(bin, 'pgbench'), ['-n', '-M', 'prepared', '-c', '16', '-T', String(duration), '-f', script, info]);
         const found = stdout.match(/tps = ([0-9.]+)/);
         if (!found)

@@ -7,9 +7,9 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { secretFile } from '../../dev/place.mjs';
-import { run } from '../../dev/process.mjs';
 import { MULTICALL3, USDC } from '../../dev/usdc.mjs';
 import { freshAccount } from '../lib/payment.mjs';
+import { ownerOf, psql } from '../lib/psql.mjs';
 import { endWorld, freePort, startWorld } from '../lib/world.mjs';
 
 const RELAYER = 'PAYONCE_RELAYER_KEY_FILE';
@@ -97,10 +97,8 @@ describe('payonce doctor', () => {
     }
 
     async function superuser(text, database = 'payonce') {
-        const info = world.conninfo.replace(/user=\S+/, 'user=payonce_owner')
-            .replace(/dbname=\S+/, `dbname=${database}`);
-        const { code, stderr } = await run('psql', ['-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', info, '-c', text]);
-        assert.equal(code, 0, stderr);
+        const info = ownerOf(world.conninfo).replace(/dbname=\S+/, `dbname=${database}`);
+        await psql(info, text);
         return info.replace(/ user=\S+/, '');
     }
 

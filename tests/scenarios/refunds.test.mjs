@@ -10,6 +10,7 @@ import { run } from '../../dev/process.mjs';
 import { USDC } from '../../dev/usdc.mjs';
 import { begin, isPaid, orderOf, publicOrder, submit } from '../lib/ledger.mjs';
 import { authorize, paymentId } from '../lib/payment.mjs';
+import { ownerOf, psql } from '../lib/psql.mjs';
 import { booksAgree, debtsTo, late, liability, paidBack, policy, refundWallet, refunding, untilDebt } from '../lib/refunds.mjs';
 import { behindStubs } from '../lib/stub.mjs';
 
@@ -213,19 +214,17 @@ async function refusedByToken(world, data) {
 }
 
 // The payonce schema as it is, and back again, by PostgreSQL's own tools.
-const asOwner = (world) => world.conninfo.replace(/user=\S+/, 'user=payonce_owner');
 async function backup(world) {
     const path = join(world.dir, `backup-${Date.now()}.dump`);
-    const { code, stderr } = await run('pg_dump', ['-Fc', '-n', 'payonce', '-f', path, '-d', asOwner(world)]);
+    const { code, stderr } = await run('pg_dump', ['-Fc', '-n', 'payonce', '-f', path, '-d', ownerOf(world.conninfo)]);
     assert.equal(code, 0, stderr);
     return path;
 }
 async function restore(world, path) {
     await world.stop('gateway');
     // pg_restore --clean cannot drop what a partition inherits
-    const drop = await run('psql', ['-X', '-q', '-d', asOwner(world), '-c', 'DROP SCHEMA payonce CASCADE']);
-    assert.equal(drop.code, 0, drop.stderr);
-    const { code, stderr } = await run('pg_restore', ['-d', asOwner(world), path]);
+    await psql(ownerOf(world.conninfo), 'DROP SCHEMA payonce CASCADE');
+    const { code, stderr } = await run('pg_restore', ['-d', ownerOf(world.conninfo), path]);
     assert.equal(code, 0, stderr);
     await world.startRole('gateway');
 }
