@@ -153,8 +153,8 @@ static json_t *unknown_transactions(struct scan *s, uint64_t from, uint64_t to, 
 static bool read_transaction(struct scan *s, const json_t *log)
 {
     SCOPE(receipt_done) struct receipt receipt = { .found = false };
-    struct place place;
-    if (!place_read(log, &place) || !desk_landed(s->d, &place, &receipt, &s->block_time))
+    struct log_place place;
+    if (!log_place_read(log, &place) || !desk_landed(s->d, &place, &receipt, &s->block_time))
         return false;
     bool ok = true;
     for (size_t i = 0; ok && i < s->d->net->token_count; i++) {
