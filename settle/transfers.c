@@ -59,8 +59,8 @@ static bool read_receipt(struct reading *x, const struct receipt *r)
 static bool read_alone(struct reading *x, const json_t *log)
 {
     SCOPE(receipt_done) struct receipt r = { .found = false };
-    struct place place;
-    return place_read(log, &place) && desk_landed(x->d, &place, &r, &x->block_time) && read_receipt(x, &r);
+    struct log_place place;
+    return log_place_read(log, &place) && desk_landed(x->d, &place, &r, &x->block_time) && read_receipt(x, &r);
 }
 
 static bool read_answer(struct reading *x, const struct page *p, const struct rpc_answer *a, size_t i)
@@ -114,8 +114,8 @@ json_t *settler_transfers(struct desk *d, const json_t *logs, transfer_wanted_fn
     bool ok = json_is_array(logs);
     json_array_foreach(logs, i, log)
     {
-        struct place place;
-        ok = ok && place_read(log, &place);
+        struct log_place place;
+        ok = ok && log_place_read(log, &place);
         if (!ok || json_object_get(seen, hash_text(&place.tx).s))
             continue;
         json_object_set_new(seen, hash_text(&place.tx).s, json_true());

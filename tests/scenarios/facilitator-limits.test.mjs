@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { secretFile } from '../../dev/place.mjs';
 import { cancel } from '../drills/lib/payer.mjs';
-import { ask, inWorldOf, requirements, rival, rivalKey, sellers, settle, status, transfers } from '../lib/facilitator.mjs';
+import { ask, inWorldOf, requirements, rival, rivalKey, sellers, settle, shop, status, submitBySomebody, transfers } from '../lib/facilitator.mjs';
+import { behindStubs } from '../lib/stub.mjs';
 import { inWorld } from '../lib/world.mjs';
 
 const secret = `whsec_${randomBytes(32).toString('base64')}`;
@@ -28,14 +29,30 @@ async function listen(answer) {
     return { heard, url: `http://127.0.0.1:${server.address().port}/hook`, close };
 }
 
-function hooked(world, hooks) {
-    const file = secretFile(join(world.dir, 'whsec'), secret);
-    world.options.extra = { sellers: sellers().map((seller) => ({ ...seller, webhook: hooks[seller.name].url, webhook_key_file: file })) };
-}
+// A world whose sellers have webhooks that answer so: world.hooks, by the seller's name.
+const hooked = (answers, options, body) => inWorld({
+    ...options,
+    beforeConfig: async (world) => {
+        const file = secretFile(join(world.dir, 'whsec'), secret);
+        world.hooks = {};
+        for (const [name, answer] of Object.entries(answers))
+            world.hooks[name] = await listen(answer);
+        world.options.extra = { sellers: sellers().map((each) => ({ ...each, webhook: world.hooks[each.name].url, webhook_key_file: file })) };
+    },
+}, async (world) => {
+    try {
+        await body(world);
+    } finally {
+        for (const hook of Object.values(world.hooks))
+            await hook.close();
+    }
+});
+const hangs = undefined;
+const hears = (rs) => rs.writeHead(204).end();
 
-const hooks = { shop: await listen(), rival: await listen((rs) => rs.writeHead(204).end()) };
-test('a webhook that hangs keeps no other seller\'s news waiting', inWorld(
-    { beforeConfig: (world) => hooked(world, hooks) }, async (world) => {
+test('a webhook that hangs keeps no other seller\'s news waiting', hooked(
+    { shop: hangs, rival: hears }, {}, async (world) => {
+        const { hooks } = world;
         const payers = await world.newPayers(40);
         const settled = await Promise.all(payers.map(async (payer) => settle(world, await ask(payer))));
         assert.deepEqual(settled.filter(({ json }) => !json.success), []);
@@ -46,13 +63,11 @@ test('a webhook that hangs keeps no other seller\'s news waiting', inWorld(
         const [{ seller, data }] = hooks.rival.heard;
         assert.deepEqual([seller, data.transaction], ['rival', json.transaction]);
         assert.ok(hooks.shop.heard.every((each) => each.seller === 'shop'));
-        for (const hook of Object.values(hooks))
-            await hook.close();
     }));
 
-const voided = { shop: await listen((rs) => rs.writeHead(204).end()), rival: await listen() };
-test('a nonce that the payer cancelled is told as void, to the webhook too', inWorld(
-    { beforeConfig: (world) => hooked(world, voided), roles: ['gateway'], extra: {} }, async (world) => {
+test('a nonce that the payer cancelled is told as void, to the webhook too', hooked(
+    { shop: hears, rival: hears }, { roles: ['gateway'] }, async (world) => {
+        const { heard } = world.hooks.shop;
         const payer = await world.newPayer();
         const body = await ask(payer);
         const first = settle(world, body, { signal: AbortSignal.timeout(2_000), agent: false }).catch(() => null);
@@ -60,12 +75,10 @@ test('a nonce that the payer cancelled is told as void, to the webhook too', inW
         await first;
         assert.ok(await cancel(world, payer, body.paymentPayload.payload));
         await world.startRole('settler');
-        await world.waitFor(() => voided.shop.heard.length > 0, 'it is told', 60_000);
-        assert.equal(voided.shop.heard[0].type, 'settlement.void');
+        await world.waitFor(() => heard.length > 0, 'it is told', 60_000);
+        assert.equal(heard[0].type, 'settlement.void');
         const { json } = await settle(world, body);
         assert.deepEqual([json.success, json.errorReason], [false, 'invalid_exact_evm_nonce_already_used']);
-        for (const hook of Object.values(voided))
-            await hook.close();
     }));
 
 test('a day\'s limit is one also when many ask at once, of two gateways', inWorld(inWorldOf({ shop: { max_per_day: 10 } }), async (world) => {
@@ -96,3 +109,14 @@ test('dead by the chain\'s clock, with time left by ours: it is told why', inWor
         assert.deepEqual([http, json.success, json.errorReason],
             [200, false, 'invalid_exact_evm_payload_authorization_valid_before'], JSON.stringify(json));
     }));
+
+test('the facts of a nonce that was used before are told also by a node that denies receipts', behindStubs(1, inWorldOf(), async (world) => {
+    const payer = await world.newPayer();
+    const body = await ask(payer);
+    const receipt = await submitBySomebody(world, body.paymentPayload.payload);
+    (world.notOurs ??= new Set()).add(receipt.transactionHash);
+    world.stub.acts.eth_getTransactionReceipt = () => null;
+    const { json } = await settle(world, body);
+    assert.deepEqual([json.success, json.transaction, json.extra?.payTo], [false, receipt.transactionHash, shop], JSON.stringify(json));
+    world.stub.honest();
+}));
