@@ -34,8 +34,15 @@ async function buy(world, path, { payer, id } = {}) {
     return { payer, path, options, signed, answer: world.send(path, signed, options).catch(() => null) };
 }
 
-// The answer to a payment that is refused or given again, sent until there is one.
-const heard = async (world, call) => await call.answer ?? persist(world, () => world.send(call.path, call.signed, call.options));
+// The last word to a payment, which is sent until there is one.
+async function heard(world, call) {
+    const isLast = (answer) => answer && answer.status < 500 && answer.status !== 409;
+    const first = await call.answer;
+    return isLast(first) ? first : persist(world, async () => {
+        const answer = await world.send(call.path, call.signed, call.options);
+        return isLast(answer) ? answer : null;
+    });
+}
 
 // Sent by a stranger after the call had failed; a second one for one payment id; more than the price; one that a
 // stranger sends while its write is at work, which then fails.
