@@ -4,6 +4,7 @@
 #include "api/answers.h"
 #include "api/gate.h"
 #include "base/clock.h"
+#include "receipts/receipts.h"
 #include "base/log.h"
 
 enum { READ_MS = 5000 };
@@ -78,7 +79,7 @@ static void pending_header(struct reply *r, const struct call *c)
 {
     BUF value = { 0 };
     x402_response(c->payment.version, c->seat->net, &c->payment.auth.from, c->outcome.has_hash ? &c->outcome.last_hash : NULL,
-                  "settlement_pending", NULL, &value);
+                  "settlement_pending", NULL, NULL, &value);
     reply_header(r, c->payment.version == 1 ? "X-PAYMENT-RESPONSE" : "PAYMENT-RESPONSE", value.p);
 }
 
@@ -189,6 +190,19 @@ void gate_not_final(struct request *rq, struct reply *r)
 
 /* ---- the answer ---- */
 
+/* x402's offer-receipt, where it is configured; NULL: it is not. */
+static json_t *signed_receipt(struct request *rq, const struct net *net)
+{
+    const struct call *c = gate_call(rq);
+    const struct slice target = request_target(rq);
+    if (!c->g->config->offer_receipt)
+        return NULL;
+    OWNED char *url = str_format("%s%.*s", c->g->config->public_url, (int)target.n, target.p);
+    json_t *receipt = x402_receipt(&c->g->receipt_key, net->id, url, address_checksum(&c->payment.auth.from).s,
+                                   clock_wall_s(), hash_text(&c->outcome.tx).s);
+    return json_pack("{s:o}", "offer-receipt", x402_offer_receipt("receipt", receipt));
+}
+
 struct reply *gate_answer(struct request *rq, int status, const json_t *headers, bool charged, bool replayed)
 {
     struct call *c = gate_call(rq);
@@ -211,8 +225,8 @@ struct reply *gate_answer(struct request *rq, int status, const json_t *headers,
     OWNED char *receipt = str_format("%s/receipts/%s", c->g->config->public_url, receipt_id_text(&c->receipt).s);
     json_t *extra = json_pack("{s:s, s:b}", "receipt", receipt, "replayed", replayed);
     BUF value = { 0 };
-    x402_response(c->payment.version, c->outcome.net ? c->outcome.net : c->seat->net, &c->payment.auth.from, &c->outcome.tx, NULL, extra,
-                  &value);
+    const struct net *net = c->outcome.net ? c->outcome.net : c->seat->net;
+    x402_response(c->payment.version, net, &c->payment.auth.from, &c->outcome.tx, NULL, extra, signed_receipt(rq, net), &value);
     reply_header(r, c->payment.version == 1 ? "X-PAYMENT-RESPONSE" : "PAYMENT-RESPONSE", value.p);
     reply_header(r, "Payonce-Receipt", receipt);
     if (replayed)

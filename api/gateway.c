@@ -112,7 +112,8 @@ static void make_terms(struct gateway *g)
         const struct tool *t = &c->tools[i];
         g->terms[i] = (struct terms){ t->name, t->prices, t->price_count, t->max_timeout_s };
         if (t->price_count > 0)
-            g->challenges[i] = challenge_new(&g->terms[i], c->public_url, t->description, t->mime_type);
+            g->challenges[i] = challenge_new(&g->terms[i], c->public_url, t->description, t->mime_type,
+                                             c->offer_receipt ? &g->receipt_key : NULL);
     }
 }
 
@@ -212,8 +213,10 @@ static void take_down(struct gateway *g)
 static bool receipt_key_load(struct gateway *g)
 {
     const char *path = getenv("PAYONCE_RECEIPT_KEY_FILE");
+    if (!path && g->config->offer_receipt)
+        (void)fprintf(stderr, "payonce gateway: offer_receipt needs PAYONCE_RECEIPT_KEY_FILE\n");
     if (!path)
-        return true;
+        return !g->config->offer_receipt;
     g->has_receipt_key = key_load(path, &g->receipt_key) == KEY_OK;
     if (!g->has_receipt_key)
         (void)fprintf(stderr, "payonce gateway: PAYONCE_RECEIPT_KEY_FILE must name a file of mode 0600 with 64 hex digits, a secp256k1 secret key\n");

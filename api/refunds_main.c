@@ -1,8 +1,6 @@
 /* payonce refunds: what is owed back, and what a person decides of it. The settler pays; nothing here holds a key. */
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/commands.h"
 #include "api/operator.h"
@@ -26,13 +24,6 @@ static int bad_usage(void)
 {
     fputs(usage, stderr);
     return EXIT_USAGE;
-}
-
-static const char *login_name(void)
-{
-    const char *name = getlogin();
-    const struct passwd *p = name ? NULL : getpwuid(getuid());
-    return name ? name : p ? p->pw_name : "unknown";
 }
 
 /* ---- list, show ---- */
@@ -139,7 +130,7 @@ static int decide(const struct config *c, const char *verb, const struct hash32 
     arg_bytes(&args, debt->b, 32);
     arg_text(&args, verb);
     arg_text(&args, note);
-    arg_text(&args, login_name());
+    arg_text(&args, operator_name());
     DB_ROWS *rows = operator_ask(c, "refunds", "debt_decide", &args);
     return rows ? report(verb, row_text(rows, 0, "verdict").p) : EXIT_FAILED;
 }
@@ -157,7 +148,7 @@ static int give_back(const struct config *c, int argc, char **argv)
     arg_text(&args, argv[0]);
     arg_bytes(&args, tx.b, 32);
     arg_int(&args, log_index);
-    arg_text(&args, login_name());
+    arg_text(&args, operator_name());
     DB_ROWS *rows = operator_ask(c, "refunds return", "suspense_return", &args);
     if (!rows)
         return EXIT_FAILED;

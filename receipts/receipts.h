@@ -33,6 +33,16 @@ void record_sign(json_t *document, const struct key *signer);
 json_t *x402_receipt(const struct key *signer, const char *network, const char *url, const char *payer, int64_t issued_at,
                      const char *transaction) MUST_CHECK;
 
+/* The same extension's signed offer, which one of "accepts" it is: {"format", "acceptIndex", "payload", "signature"}. */
+struct x402_offer_terms {
+    const char *url, *network, *asset, *pay_to, *amount;
+    int64_t valid_until;
+};
+json_t *x402_offer(const struct key *signer, size_t accept_index, const struct x402_offer_terms *t) MUST_CHECK;
+/* What stands under "offer-receipt" in the 402's extensions (key "offers") and in the settlement's ("receipt"): {"info", "schema"}.
+ * Steals what. */
+json_t *x402_offer_receipt(const char *key, json_t *what) MUST_CHECK;
+
 /* ---- verifying, by anybody ---- */
 
 enum receipt_check { RECEIPT_OK, RECEIPT_UNSIGNED, RECEIPT_CHANGED };

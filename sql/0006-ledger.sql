@@ -155,14 +155,19 @@ CREATE TABLE entries (
     tx              hash,
     log_index       bigint,
     debt_id         hash,
-    digest          hash NOT NULL
+    reason          text,
+    actor           text,
+    digest          hash NOT NULL,
+    CHECK ((reason IS NULL) = (actor IS NULL) AND (reason IS NULL OR kind = 'correction'))
 );
 COMMENT ON TABLE entries IS 'final facts: never changed, never removed; a correction is an entry';
+COMMENT ON COLUMN entries.reason IS 'of a correction that a person made: why, and actor: who';
 COMMENT ON COLUMN entries.digest IS 'SHA-256 over the entry and its postings, as entry_digest has them';
 CREATE UNIQUE INDEX entries_source ON entries (network, tx, log_index, kind) WHERE kind IN ('receipt', 'movement') AND tx IS NOT NULL;
 CREATE UNIQUE INDEX entries_payout ON entries (debt_id) WHERE kind = 'movement' AND what = 'payout';
 CREATE INDEX entries_tx ON entries (network, tx, log_index);
 CREATE INDEX entries_time ON entries (block_time, id);
+CREATE INDEX entries_corrected ON entries (network, reason) WHERE reason IS NOT NULL;
 CREATE INDEX entries_block ON entries (network, block);
 CREATE TABLE postings (
     entry_id        bigint NOT NULL REFERENCES entries,

@@ -39,13 +39,14 @@ CREATE FUNCTION wallet_account(p_role text, p_address bytea) RETURNS text LANGUA
         || ':0x' || encode(p_address, 'hex');
 $$;
 
-CREATE FUNCTION entry_digest(p_network text, p_kind text, p_what text, p_block bigint, p_tx bytea, p_log bigint, p_debt bytea, p_lines text)
-RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
-    SELECT sha256(convert_to(concat_ws(E'\n', p_network, p_kind, p_what, p_block, coalesce(encode(p_tx, 'hex'), '-'), coalesce(p_log::text, '-'),
-                                       coalesce(encode(p_debt, 'hex'), '-'), p_lines), 'UTF8'));
+CREATE FUNCTION entry_digest(p_network text, p_kind text, p_what text, p_block bigint, p_tx bytea, p_log bigint, p_debt bytea,
+    p_reason text, p_actor text, p_lines text) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
+    SELECT sha256(convert_to(concat_ws(E'\n', p_network, p_kind, p_what, p_block, coalesce(encode(p_tx, 'hex'), '-'),
+                                       coalesce(p_log::text, '-'), coalesce(encode(p_debt, 'hex'), '-'), p_reason, p_actor, p_lines),
+                             'UTF8'));
 $$;
 
--- Many entries in one statement each: [{"kind", "what", "block", "time", "tx"?, "log"?, "debt"?, "asset", "lines": {account: amount}}].
+-- Many entries in one statement each: [{"kind", "what", "block", "time", "tx"?, "log"?, "debt"?, "reason"?, "actor"?, "asset", "lines": {account: amount}}].
 -- A line of zero is left out; an entry of none is not made. Returns how many postings were.
 CREATE FUNCTION entries_add(p_network text, p_entries jsonb) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE made integer;
@@ -65,12 +66,12 @@ BEGIN
                          FROM jsonb_each_text(v->'lines') k WHERE k.value::numeric <> 0) x) l
          WHERE l.ids IS NOT NULL),
     entered AS (
-        INSERT INTO entries (id, network, kind, what, block, block_time, tx, log_index, debt_id, digest)
+        INSERT INTO entries (id, network, kind, what, block, block_time, tx, log_index, debt_id, reason, actor, digest)
         OVERRIDING SYSTEM VALUE
         SELECT g.id, p_network, v->>'kind', v->>'what', (v->>'block')::bigint, (v->>'time')::bigint, decode(v->>'tx', 'hex'),
-               (v->>'log')::bigint, decode(v->>'debt', 'hex'),
+               (v->>'log')::bigint, decode(v->>'debt', 'hex'), v->>'reason', v->>'actor',
                entry_digest(p_network, v->>'kind', v->>'what', (v->>'block')::bigint, decode(v->>'tx', 'hex'), (v->>'log')::bigint,
-                            decode(v->>'debt', 'hex'), g.text)
+                            decode(v->>'debt', 'hex'), v->>'reason', v->>'actor', g.text)
           FROM given g ORDER BY g.id)
     INSERT INTO postings (entry_id, account_id, amount) SELECT g.id, x.account, x.amount FROM given g, unnest(g.ids, g.amounts) AS x (account, amount);
     GET DIAGNOSTICS made = ROW_COUNT;

@@ -24,7 +24,7 @@ BEGIN
                     'books_at', 'books_block', 'reconciliation_add']),
                 ('payonce_operator', ARRAY['events_broken', 'order_refunds', 'order_timeline', 'repeats_of', 'server_facts', 'order_by_id', 'order_by_receipt', 'order_by_payment_id', 'money_counts',
                     'explain', 'review_list', 'review_resolve', 'debts_list', 'debt_show', 'debt_decide', 'payouts_due', 'suspense_return',
-                    'books_at', 'books_block', 'ledger_balance', 'export_rows']),
+                    'books_at', 'books_block', 'ledger_balance', 'ledger_correct', 'export_rows']),
                 ('payonce_auditor', ARRAY['order_refunds', 'order_timeline', 'repeats_of', 'audit_entries', 'audit_debts', 'audit_transfers', 'audit_scans', 'books_at', 'books_block', 'refund_nonce'])
                ) r (role, functions)
                JOIN pg_proc p ON p.pronamespace = 'payonce'::regnamespace AND p.proname = ANY (r.functions)

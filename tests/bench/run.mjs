@@ -14,6 +14,7 @@ import { root } from '../lib/paths.mjs';
 process.env.PAYONCE_PROGRAM ??= join(root, 'build/payonce');
 const { Stage } = await import('./stage.mjs');
 const { facilitatorBars, facilitatorRows, rpcCalls, settlements, verifications } = await import('./facilitator.mjs');
+const { receiptPage } = await import('./receipt.mjs');
 const { challenges, freeRepeats, manyConnections, paidCalls, settledPayments, waiting } = await import('./measures.mjs');
 
 const full = {
@@ -24,6 +25,7 @@ const full = {
     settledPayments: { rounds: 3, blocks: 6, peerAt1024: true },
     verifications: { rounds: 3, seconds: 5 },
     settlements: { rounds: 3, blocks: 5 },
+    receipt: { seconds: 5 },
 };
 const quick = {
     challenges: { rounds: 3, seconds: 2 },
@@ -33,6 +35,7 @@ const quick = {
     settledPayments: { rounds: 1, blocks: 4, peerAt1024: false },
     verifications: { rounds: 1, seconds: 3 },
     settlements: { rounds: 1, blocks: 3 },
+    receipt: { seconds: 2 },
 };
 
 // ---- what was measured, and where ----
@@ -78,6 +81,8 @@ const judge = (m) => [
     ...[[64, 0.9], [256, 0.9], [1024, 0.7]].map(([callers, bar]) =>
         atLeast(`settled with 2 s blocks at ${callers}`, m.settled.payonce[callers].share, bar, percent)),
     atMost('memory, of the official', m.settled.memory.share, 0.25, percent),
+    atMost('a receipt\'s page', m.receipt.bytes / 1024, 50, (kb) => `${kb.toFixed(1)} KB`),
+    atMost('a receipt\'s page, median', m.receipt.p50_ms, 5, (ms) => `${ms.toFixed(1)} ms`),
     ...facilitatorBars(m.facilitator, { atLeast, atMost }),
     atLeast('requests parked beside idle connections', m.waiting.parked, 1000, String),
     atLeast('of them served when blocks came again', m.waiting.served_after, 1000, String),
@@ -89,7 +94,7 @@ const judge = (m) => [
 
 const milliseconds = ({ p50_ms, p99_ms }) => `${p50_ms} / ${p99_ms} ms`;
 
-function table({ challenges: c, connections, paid: p, repeats: f, settled: s, facilitator, waiting: w }) {
+function table({ challenges: c, connections, paid: p, repeats: f, settled: s, receipt: r, facilitator, waiting: w }) {
     const rows = [['', 'payonce', 'official', 'ratio']];
     const add = (name, ours, theirs = '', ratio = '') => rows.push([name, ours, theirs, ratio]);
     const both = (name, of, show, ratio) => add(name, show(of.payonce), show(of.official), ratio);
@@ -114,6 +119,8 @@ function table({ challenges: c, connections, paid: p, repeats: f, settled: s, fa
         add('  latency, median / 99 %', milliseconds(ours), theirs ? milliseconds(theirs) : '');
     }
     both('memory after it (PSS)', s.memory, megabytes, percent(s.memory.share));
+    add('a receipt\'s page', `${(r.bytes / 1024).toFixed(1)} KB`);
+    add('  latency, median / 99 %', milliseconds(r));
     facilitatorRows(add, facilitator);
     add(`gateway, ${w.connections} idle connections`, megabytes(w.idle_mb));
     add(`  and ${w.parked} parked requests`, megabytes(w.both_mb));
@@ -136,6 +143,7 @@ async function measure(stage, plan) {
     m.paid = await step('paid calls', () => paidCalls(stage, plan.paidCalls));
     m.repeats = await step('free repeats', () => freeRepeats(stage, plan.freeRepeats));
     m.settled = await step('settled payments', () => settledPayments(stage, plan.settledPayments));
+    m.receipt = await step('a receipt\'s page', () => receiptPage(stage, plan.receipt));
     m.facilitator = {
         verifications: await step('/verify', () => verifications(stage, plan.verifications)),
         settlements: await step('/settle', () => settlements(stage, plan.settlements)),

@@ -4,7 +4,8 @@ import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { join } from 'node:path';
 import { toHex } from 'viem';
-import { labelled, payTo } from '../../dev/accounts.mjs';
+import { labelled, payTo, receiptSigner } from '../../dev/accounts.mjs';
+import { secretFile } from '../../dev/place.mjs';
 import { run, sleep } from '../../dev/process.mjs';
 import { USDC } from '../../dev/usdc.mjs';
 import { root } from '../lib/paths.mjs';
@@ -59,6 +60,9 @@ export class Stage {
             tools: demoTools.map((tool) => (tool.path === '/iso/countries' ? { ...tool, cacheable: false }
                 : tool.cacheable ? { ...tool, repeat_max: 1_000_000, repeat_window_s: 3600 } : tool)),
             blockTime: 0, gasLimit: 1_000_000_000, network: { block_time_ms: 2000 }, extra: { wait_ms: 120_000, sellers },
+            beforeConfig: (world) => {
+                world.env.PAYONCE_RECEIPT_KEY_FILE = secretFile(join(world.dir, 'receipt'), receiptSigner.key);
+            },
         });
         process.on('exit', () => this.#children.forEach((child) => child.kill('SIGKILL')));
     }
@@ -282,14 +286,16 @@ export class Stage {
         return Number(found[1]);
     }
 
-    // wrk with a script that says what is sent. Resolves to { rate, p99_ms }.
+    // wrk with a script that says what is sent. Resolves to { rate, p50_ms, p99_ms }.
     async wrkScript(side, connections, duration, script) {
         const args = ['-t1', `-c${connections}`, `-d${duration}s`, '--latency', '-s', script, `http://127.0.0.1:${side.port}/`];
         const { stdout, stderr } = await run('wrk', args);
-        const rate = stdout.match(/Requests\/sec: +([0-9.]+)/), p99 = stdout.match(/99% +([0-9.]+)(us|ms|s)/);
-        if (!rate || !p99 || /Non-2xx/.test(stdout))
+        const rate = stdout.match(/Requests\/sec: +([0-9.]+)/);
+        const [p50, p99] = ['50', '99'].map((n) => stdout.match(new RegExp(`${n}% +([0-9.]+)(us|ms|s)`)));
+        if (!rate || !p50 || !p99 || /Non-2xx/.test(stdout))
             throw new Error(`wrk: ${stdout}${stderr}`);
-        return { rate: Number(rate[1]), p99_ms: Number(p99[1]) * { us: 0.001, ms: 1, s: 1000 }[p99[2]] };
+        const milliseconds = ([, number, unit]) => Number(number) * { us: 0.001, ms: 1, s: 1000 }[unit];
+        return { rate: Number(rate[1]), p50_ms: milliseconds(p50), p99_ms: milliseconds(p99) };
     }
 
     async close() {

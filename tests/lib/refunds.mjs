@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { privateKeyToAddress } from 'viem/accounts';
-import { labelled } from '../../dev/accounts.mjs';
+import { refundWallet } from '../../dev/accounts.mjs';
 import { NETWORK } from '../../dev/config.mjs';
 import { secretFile } from '../../dev/place.mjs';
 import { begin, bytea, checkSum, orderOf, submit, untilMoney } from './ledger.mjs';
 
-export const refundWallet = labelled('refund wallet');
+export { refundWallet };
 export const policy = (changes = {}) => ({
     network: NETWORK, token: 'USDC', mode: 'automatic', after_s: 0, every_s: 1, ...changes,
 });

@@ -6,6 +6,7 @@ import { describe, test } from 'node:test';
 import { labelled } from '../../dev/accounts.mjs';
 import { NETWORK } from '../../dev/config.mjs';
 import { secretFile } from '../../dev/place.mjs';
+import { showRefund } from '../../dev/refund.mjs';
 import { run } from '../../dev/process.mjs';
 import { USDC } from '../../dev/usdc.mjs';
 import { begin, isPaid, orderOf, publicOrder, submit } from '../lib/ledger.mjs';
@@ -48,6 +49,16 @@ function found() {
     });
 }
 
+
+function shown() {
+    scenario('what ./up shows: a stranger sends what was set aside, and it goes back', {}, async (world) => {
+        const said = [];
+        const receipt = await showRefund({ gateway: world.gateway, chain: world.chain, say: (text) => said.push(text) });
+        assert.match(said.at(-1), /Refunded in full: nothing was charged\. 0\.001 USDC refunded\. Final at block/);
+        assert.match(receipt, /\/receipts\/rcp_/);
+        await booksAgree(world);
+    });
+}
 
 // ---- whatever happens to a payout, the payer's balance rises once ----
 
@@ -323,6 +334,7 @@ function refused() {
 
 describe('refunds', { concurrency: 2 }, () => {
     found();
+    shown();
     killed();
     refused();
 });
