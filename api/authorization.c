@@ -15,7 +15,8 @@ struct question {
     struct address payer;
     struct hash32 nonce;
     json_t *answer; /* NULL: not known */
-    int64_t finality_s, final, final_time, scanned, head;
+    const struct seat *seat;
+    int64_t final, final_time, scanned, head;
     bool known, unavailable, used, unread;
 };
 
@@ -91,8 +92,7 @@ static void from_books(struct question *q, const struct db_rows *rows)
                  strcmp(state, "released") == 0
                      ? "it was set aside and will not be sent from here; whoever saw it can still send it"
                      : "it is not decided yet");
-        json_object_set_new(
-            o, "until", json_string(time_iso(terms_known_by(q->net, q->finality_s, row_int(rows, 0, "dead_after"))).s));
+        json_object_set_new(o, "until", json_string(time_iso(seat_known_by(q->seat, row_int(rows, 0, "dead_after")).at).s));
     }
 }
 
@@ -202,7 +202,7 @@ struct step authorization_begin(struct request *rq, struct slice path)
         return request_reply(
             rq, reply_problem(rq, ERR_NOT_FOUND, "Ask for /authorizations/{network}/{payer}/{nonce}.", NULL));
     OWNED char *assets = assets_text(q->net);
-    q->finality_s = gateway_seat(g, q->net)->finality_s;
+    q->seat = gateway_seat(g, q->net);
     arg_text(&a, q->net->id);
     arg_text(&a, assets);
     arg_bytes(&a, q->payer.b, 20);

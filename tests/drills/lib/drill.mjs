@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { freePort, inWorld } from '../../lib/world.mjs';
 import { audit } from './audit.mjs';
 import { Chance, long, seed } from './seed.mjs';
+import { Unknowns } from './unknowns.mjs';
 import { HttpWire, LOSSY, SqlWire } from './wire.mjs';
 
 export { long };
@@ -23,9 +24,11 @@ export function drill(name, options, body, { minutes = long ? 50 : 8 } = {}) {
         const chance = new Chance(name);
         const began = Date.now();
         world.checkBooks = (deadlineMs) => audit(world, deadlineMs);
+        const unknowns = new Unknowns(world);
         const figures = await body(world, chance);
         const books = await audit(world);
-        say(name, { ...figures, ...books, seconds: Math.round((Date.now() - began) / 1000) });
+        const known = await unknowns.judge();
+        say(name, { ...figures, ...books, ...known, seconds: Math.round((Date.now() - began) / 1000) });
     }));
 }
 
