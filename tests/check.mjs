@@ -1,7 +1,9 @@
 // The suites behind ./check, and their bookkeeping. Closes with one line: N passed, N failed.
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, openSync, closeSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { figuresTable } from './drills/lib/figures.mjs';
 import { root } from './lib/paths.mjs';
 
 const builds = join(root, 'build-check');
@@ -132,9 +134,27 @@ async function mesonTests(name, args, env = {}) {
 const sanitizers = { UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1', ASAN_OPTIONS: 'detect_leaks=1' };
 const against = (program) => ({ env: { PAYONCE_PROGRAM: join(program, 'payonce') } });
 const long = process.argv.includes('--long');
-const drilled = ({ env }) => ({
-    env: { ...env, ...sanitizers, ...(long && { PAYONCE_DRILLS: 'long' }) }, minutes: long ? 240 : 15,
-});
+
+// The drills, once; or, with --long, each in its long form with ten seeds, or with the one that PAYONCE_SEED gives. Their
+// figures are printed at the end, summed over the seeds.
+const SEEDS = 10;
+async function drills() {
+    const env = { ...against(asan).env, ...sanitizers, ...(long && { PAYONCE_DRILLS: 'long' }) };
+    const { PAYONCE_SEED: given } = process.env;
+    const seeds = given ? [given] : Array.from({ length: long ? SEEDS : 1 }, () => randomBytes(4).toString('hex'));
+    const figures = join(builds, 'drills.txt');
+    mkdirSync(builds, { recursive: true });
+    rmSync(figures, { force: true });
+    const results = [];
+    for (const seed of seeds) {
+        say(`seed ${seed} (PAYONCE_SEED=${seed} ./check drills${long ? ' --long' : ''} does the same again)`);
+        results.push(await nodeTests('drills', files('drills'),
+            { env: { ...env, PAYONCE_SEED: seed, PAYONCE_FIGURES: figures }, minutes: long ? 90 : 25 }));
+    }
+    if (existsSync(figures))
+        say(`\n${figuresTable(readFileSync(figures, 'utf8'))}`);
+    return sum(results);
+}
 const isSettler = (name) => ['relayer.test.mjs', 'scan.test.mjs'].includes(name);
 const isClient = (name) => name === 'clients.test.mjs';
 const isBadInput = (name) => name.startsWith('bad-input');
@@ -186,7 +206,7 @@ const suites = {
     drills: {
         what: 'lost replies, kill -9, lying RPC, hostile payers: at random, seeds printed (--long; only when named)',
         onlyWhenNamed: true,
-        run: () => withSanitizers(() => nodeTests('drills', files('drills'), drilled(against(asan)))),
+        run: () => withSanitizers(drills),
     },
     'bad-input': {
         what: 'what the gateway must refuse, and in which words',

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { freePort, inWorld } from '../../lib/world.mjs';
 import { audit } from './audit.mjs';
+import { note } from './figures.mjs';
 import { Chance, long, seed } from './seed.mjs';
 import { Unknowns } from './unknowns.mjs';
 import { HttpWire, LOSSY, SqlWire } from './wire.mjs';
@@ -13,6 +14,7 @@ export { long };
 export function say(name, figures) {
     const words = Object.entries(figures).map(([key, value]) => `${key}=${value}`).join(' ');
     process.stdout.write(`drill ${name}: seed=${seed} ${words}\n`);
+    note(name, seed, figures);
 }
 
 const MINUTES = 60_000;
