@@ -8,6 +8,7 @@ import { root } from './lib/paths.mjs';
 
 const builds = join(root, 'build-check');
 const asan = join(builds, 'asan');
+const tsan = join(builds, 'tsan');
 const say = (text = '') => process.stdout.write(`${text}\n`);
 
 // ---- running programs ----
@@ -84,6 +85,9 @@ function once(make) {
 const sanitized = once(() => build('asan', {
     options: ['-Dfailpoints=true', '-Db_sanitize=address,undefined', '-Dbuildtype=debug', '-Doptimization=1'],
 }));
+const threaded = once(() => build('tsan', {
+    options: ['-Dfailpoints=true', '-Db_sanitize=thread', '-Dbuildtype=debug', '-Doptimization=1'],
+}));
 const released = once(() => build('release', { folder: join(root, 'build') }));
 const clanged = once(() => build('clang', { env: { CC: 'clang' } }));
 
@@ -108,11 +112,12 @@ function files(folder, wanted = () => true) {
 }
 
 // meson test; inside a program, each cmocka test counts.
-async function mesonTests(name, args, env = {}) {
+async function mesonTests(name, args, env = {}, folder = asan) {
     const log = join(builds, `${name}.log`);
-    const logs = join(asan, 'meson-logs/testlog.json');
+    const logs = join(folder, 'meson-logs/testlog.json');
     rmSync(logs, { force: true });
-    const status = await run('meson', ['test', '-C', asan, '--print-errorlogs', ...args], { log, env: { ...sanitizers, ...env }, minutes: 25 });
+    const status = await run('meson', ['test', '-C', folder, '--print-errorlogs', ...args],
+        { log, env: { ...sanitizers, ...env }, minutes: 25 });
     if (status !== 0)
         say(readFileSync(log, 'utf8'));
     if (!existsSync(logs) || statSync(logs).size === 0)
@@ -131,7 +136,7 @@ async function mesonTests(name, args, env = {}) {
     return judged(sum(results), status);
 }
 
-const sanitizers = { UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1', ASAN_OPTIONS: 'detect_leaks=1' };
+const sanitizers = { UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1', ASAN_OPTIONS: 'detect_leaks=1', TSAN_OPTIONS: 'halt_on_error=1' };
 const against = (program) => ({ env: { PAYONCE_PROGRAM: join(program, 'payonce') } });
 const long = process.argv.includes('--long');
 
@@ -159,6 +164,15 @@ const isSettler = (name) => ['relayer.test.mjs', 'scan.test.mjs'].includes(name)
 const isClient = (name) => name === 'clients.test.mjs';
 const isBadInput = (name) => name.startsWith('bad-input');
 
+// Every process is one thread; libraries may have some of theirs. What runs at once, under the thread sanitizer.
+const atOnce = ['loop', 'fetch', 'rpc', 'checker', 'failpoint', 'db', 'many', 'rings', 'server', 'upstream'];
+async function threads() {
+    if (!await threaded())
+        return { passed: 0, failed: 1 };
+    return sum([await mesonTests('threads', ['--no-rebuild', ...atOnce], { MESON_TESTTHREADS: '2' }, tsan),
+        await nodeTests('threads-parallel', files('scenarios', (name) => name === 'parallel.test.mjs'), against(tsan))]);
+}
+
 async function withSanitizers(then) {
     return await sanitized() ? then() : { passed: 0, failed: 1 };
 }
@@ -185,6 +199,10 @@ const suites = {
     sql: {
         what: 'migrations, money functions and their constraints, on a cluster of their own',
         run: () => withSanitizers(() => mesonTests('sql', ['--suite', 'sql'], long ? { PAYONCE_SEQUENCES: '100000' } : {})),
+    },
+    threads: {
+        what: 'the thread sanitizer over what runs at once',
+        run: threads,
     },
     model: {
         what: 'a Spin model of one order: every interleaving, and planted faults',
