@@ -1,16 +1,15 @@
-// kill -9 at each named point between two steps, those of the facilitator in its own drill: whoever had asked asks on,
-// and is answered and charged once; no hash is lost, and the books agree with the chain.
+// kill -9 at each named point between two steps (those of the facilitator, of refunds and of the agent have their own
+// drills): whoever had asked asks on, and is answered and charged once; no hash is lost, and the books agree with the
+// chain.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { toHex } from 'viem';
-import { newAgent } from '../lib/agent.mjs';
 import { begin } from '../lib/ledger.mjs';
-import { booksAgree, late, liability, paidBack, policy, refunding, untilDebt } from '../lib/refunds.mjs';
 import { testTools } from '../lib/world.mjs';
 import { allDecided } from './lib/audit.mjs';
 import { Buyer, judge, writesRanOnce } from './lib/buyers.mjs';
 import { drill } from './lib/drill.mjs';
-import { inSources, points } from './lib/failpoints.mjs';
+import { diesAt, inSources, points } from './lib/failpoints.mjs';
 
 // a dead settler's wallet waits for its lease: writes have time for some of those, reads run out soon
 const tools = testTools.map((tool) => ({ ...tool, timeout_ms: 2_500, max_timeout_s: tool.method === 'POST' ? 180 : 30 }));
@@ -19,14 +18,6 @@ const options = { tools, network: { finality_blocks: 8 }, extra: { wait_ms: 4_00
 test('every crash point of the sources is in a drill', () => {
     assert.deepEqual(Object.values(points).flat().sort(), inSources().sort());
 });
-
-async function diesAt(world, role, point, act) {
-    await world.restart(role, { env: { PAYONCE_FAILPOINT: point } });
-    const result = act();
-    assert.equal(await world.ended(role, 90_000), 'SIGKILL', `${point} was never passed`);
-    await world.startRole(role);
-    return result;
-}
 
 function newBuyer(world, chance, payer, point, kind) {
     const call = kind === 'write'
@@ -87,37 +78,4 @@ drill('failpoints: what the chain gives reason to', options, async (world, chanc
     }
     await allDecided(world);
     return { ...await judge(world, buyers), kills: buyers.length };
-});
-
-drill('failpoints: refunds and books', refunding({ tools, refunds: policy({ mode: 'manual' }) }), async (world) => {
-    const owed = [];
-    for (const point of points.refunds) {
-        const { payer } = await late(world);
-        const [{ id }] = await untilDebt(world, payer, 'owed');
-        await diesAt(world, 'settler', point, () => world.payonce(['refunds', 'pay', id]));
-        owed.push(payer);
-    }
-    for (const payer of owed) {
-        await untilDebt(world, payer, 'refunded', 120_000);
-        assert.equal((await paidBack(world, payer)).length, 1);
-        assert.equal(await world.chain.balanceOf(payer.address), 1_000_000n);
-    }
-    await booksAgree(world, 120_000);
-    assert.equal(await liability(world), 0n);
-    return { kills: points.refunds.length };
-});
-
-drill('failpoints: the agent', options, async (world) => {
-    for (const point of points.agent) {
-        const agent = await newAgent(world);
-        const url = `${world.gateway}/test/write?at=${point}`;
-        const args = ['pay', '--json', '--key-file', agent.keyFile, '--store', agent.store, '--id', `the-agent-dies-at-${point}`,
-            '--data', '{}', url];
-        const killed = await world.payonce(args, { env: { PAYONCE_FAILPOINT: point } });
-        assert.notEqual(killed.code, 0, `${point} was never passed`);
-        await world.waitFor(async () => (await world.payonce(args)).code === 0, 'it is answered', 60_000);
-        assert.equal(await agent.spent(), 1_000n);
-        assert.equal((await world.calls()).filter(({ target }) => target.endsWith(point)).length, 1);
-    }
-    return { kills: points.agent.length };
 });

@@ -1,4 +1,5 @@
 // Every named crash point of the program, by who passes it. A test compares the list with the sources.
+import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../lib/paths.mjs';
@@ -20,4 +21,13 @@ export function inSources() {
         readdirSync(join(root, folder)).filter((name) => name.endsWith('.c'))
             .map((name) => readFileSync(join(root, folder, name), 'utf8'))).join('\n');
     return [...text.matchAll(/\bFAILPOINT\("([^"]+)"\)/g)].map(([, name]) => name);
+}
+
+// The role dies at the point while `act` is done, and is started again. Resolves to what act resolves to.
+export async function diesAt(world, role, point, act) {
+    await world.restart(role, { env: { PAYONCE_FAILPOINT: point } });
+    const result = act();
+    assert.equal(await world.ended(role, 90_000), 'SIGKILL', `${point} was never passed`);
+    await world.startRole(role);
+    return result;
 }
