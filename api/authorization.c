@@ -16,7 +16,8 @@ struct question {
     struct address payer;
     struct hash32 nonce;
     json_t *answer; /* NULL: not known */
-    int64_t finality_s, final, scanned, head;
+    const struct seat *seat;
+    int64_t final, scanned, head;
     int64_t valid_before, block_time; /* as whoever asks has signed it, 0: not said; of the block `scanned` */
     bool known, unavailable, used, unread;
 };
@@ -68,8 +69,7 @@ static void conclude(json_t *o, const char *status, int64_t block, bool final, c
 
 static void set_until(json_t *o, const struct question *q, int64_t dead_after)
 {
-    const int64_t known_by = terms_known_by(q->net, q->finality_s, dead_after);
-    json_object_set_new(o, "until", json_string(time_iso(known_by).s));
+    json_object_set_new(o, "until", json_string(time_iso(seat_known_by(q->seat, dead_after).at).s));
 }
 
 /* What our own proofs say of an authorization that was presented here, or of money that came in under its nonce. */
@@ -244,7 +244,7 @@ struct step authorization_begin(struct request *rq, struct slice path)
         return request_reply(
             rq, reply_problem(rq, ERR_BAD_REQUEST, "The query may be ?valid_before= and unix seconds.", NULL));
     OWNED char *assets = assets_text(q->net);
-    q->finality_s = gateway_seat(g, q->net)->finality_s;
+    q->seat = gateway_seat(g, q->net);
     arg_text(&a, q->net->id);
     arg_text(&a, assets);
     arg_bytes(&a, q->payer.b, 20);

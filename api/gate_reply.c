@@ -90,7 +90,7 @@ struct step gate_in_flight(struct request *rq)
     json_t *more = order_members(c);
     json_object_set_new(more, "retry_after", json_integer(5));
     json_object_set_new(more, "final", json_false());
-    json_object_set_new(more, "known_by", json_string(time_iso(terms_known_by(c->seat->net, c->seat->finality_s, dead)).s));
+    seat_set_known_by(c->seat, dead, more);
     outcome_note(c->g, &c->order, "told_in_flight", gate_by(rq));
     struct reply *r = reply_problem(rq, ERR_PAYMENT_IN_FLIGHT, NULL, more);
     pending_header(r, c);
@@ -183,9 +183,8 @@ void gate_not_final(struct request *rq, struct reply *r)
 {
     struct call *c = gate_call(rq);
     reply_header(r, "Payonce-Final", "false");
-    reply_header(r, "Payonce-Known-By",
-                 time_iso(terms_known_by(c->seat->net, c->seat->finality_s,
-                                         (int64_t)amount_u64_cap(c->payment.auth.valid_before))).s);
+    struct known_by k = seat_known_by(c->seat, (int64_t)amount_u64_cap(c->payment.auth.valid_before));
+    reply_header(r, "Payonce-Known-By", time_iso(k.at).s);
 }
 
 /* ---- the answer ---- */

@@ -17,6 +17,19 @@ struct seat *gateway_seat(const struct gateway *g, const struct net *n)
     return &g->seats[n - g->config->nets];
 }
 
+struct known_by seat_known_by(const struct seat *s, int64_t dead_after)
+{
+    return terms_known_by(s->net, &s->finality, dead_after, clock_wall_s());
+}
+
+void seat_set_known_by(const struct seat *s, int64_t dead_after, json_t *o)
+{
+    struct known_by k = seat_known_by(s, dead_after);
+    json_object_set_new(o, "known_by", json_string(time_iso(k.at).s));
+    if (k.note)
+        json_object_set_new(o, "known_by_note", json_string(k.note));
+}
+
 /* ---- is this the chain that the database knows? ---- */
 
 static void pin_again(void *arg);
@@ -63,7 +76,8 @@ static void have_finality(void *arg, enum db_rc rc, const struct db_rows *rows)
     for (int row = 0; rc == DB_OK && row < db_count(rows); row++)
         for (size_t i = 0; i < g->config->net_count; i++)
             if (row_is(rows, row, "id", g->config->nets[i].id))
-                g->seats[i].finality_s = row_int(rows, row, "finality_s");
+                g->seats[i].finality =
+                    (struct finality){ .usual = row_int(rows, row, "finality_s"), .now = row_int(rows, row, "behind_s") };
 }
 
 /* Signs of life out, and what the settlers learned of their networks in. */

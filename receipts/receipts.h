@@ -10,6 +10,7 @@
 struct receipt_links {
     const char *public_url;
     int64_t known_by;                /* 0: nothing is unknown */
+    const char *known_by_note;       /* NULL: that stands; else why it moves on */
     const char *symbol;              /* of the asset; NULL: it is not configured any more */
     unsigned decimals;
     const char *explorer;            /* "" or NULL: none */

@@ -1,12 +1,15 @@
 // The suites behind ./check, and their bookkeeping. Closes with one line: N passed, N failed.
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, openSync, closeSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { figuresTable } from './drills/lib/figures.mjs';
 import { makeCluster } from './lib/cluster.mjs';
 import { root } from './lib/paths.mjs';
 
 const builds = join(root, 'build-check');
 const asan = join(builds, 'asan');
+const tsan = join(builds, 'tsan');
 const say = (text = '') => process.stdout.write(`${text}\n`);
 
 // ---- running programs ----
@@ -83,6 +86,9 @@ function once(make) {
 const sanitized = once(() => build('asan', {
     options: ['-Dfailpoints=true', '-Db_sanitize=address,undefined', '-Dbuildtype=debug', '-Doptimization=1'],
 }));
+const threaded = once(() => build('tsan', {
+    options: ['-Dfailpoints=true', '-Db_sanitize=thread', '-Dbuildtype=debug', '-Doptimization=1'],
+}));
 const released = once(() => build('release', { folder: join(root, 'build') }));
 const clanged = once(() => build('clang', { env: { CC: 'clang' } }));
 
@@ -144,11 +150,12 @@ function files(folder, wanted = () => true) {
 }
 
 // meson test; inside a program, each cmocka test counts.
-async function mesonTests(name, args, env = {}) {
+async function mesonTests(name, args, env = {}, folder = asan) {
     const log = join(builds, `${name}.log`);
-    const logs = join(asan, 'meson-logs/testlog.json');
+    const logs = join(folder, 'meson-logs/testlog.json');
     rmSync(logs, { force: true });
-    const status = await run('meson', ['test', '-C', asan, '--print-errorlogs', ...args], { log, env: { ...sanitizers, ...env }, minutes: 25 });
+    const status = await run('meson', ['test', '-C', folder, '--print-errorlogs', ...args],
+        { log, env: { ...sanitizers, ...env }, minutes: 25 });
     if (status !== 0)
         say(readFileSync(log, 'utf8'));
     if (!existsSync(logs) || statSync(logs).size === 0)
@@ -167,16 +174,43 @@ async function mesonTests(name, args, env = {}) {
     return judged(sum(results), status);
 }
 
-const sanitizers = { UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1', ASAN_OPTIONS: 'detect_leaks=1' };
+const sanitizers = { UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1', ASAN_OPTIONS: 'detect_leaks=1', TSAN_OPTIONS: 'halt_on_error=1' };
 const against = (program) => ({ env: { PAYONCE_PROGRAM: join(program, 'payonce') } });
 const long = process.argv.includes('--long');
-const drilled = ({ env }) => ({
-    env: { ...env, ...sanitizers, ...(long && { PAYONCE_DRILLS: 'long' }) }, minutes: long ? 240 : 15, places: 2,
-});
+
+// The drills, once; or, with --long, each in its long form with ten seeds, or with the one that PAYONCE_SEED gives. Their
+// figures are printed at the end, summed over the seeds.
+const SEEDS = 10;
+async function drills({ env: world }) {
+    const env = { ...world, ...sanitizers, ...(long && { PAYONCE_DRILLS: 'long' }) };
+    const { PAYONCE_SEED: given } = process.env;
+    const seeds = given ? [given] : Array.from({ length: long ? SEEDS : 1 }, () => randomBytes(4).toString('hex'));
+    const figures = join(builds, 'drills.txt');
+    mkdirSync(builds, { recursive: true });
+    rmSync(figures, { force: true });
+    const results = [];
+    for (const seed of seeds) {
+        say(`seed ${seed} (PAYONCE_SEED=${seed} ./check drills${long ? ' --long' : ''} does the same again)`);
+        results.push(await nodeTests(files('drills'),
+            { env: { ...env, PAYONCE_SEED: seed, PAYONCE_FIGURES: figures }, minutes: long ? 90 : 25, places: 2 }));
+    }
+    if (existsSync(figures))
+        say(`\n${figuresTable(readFileSync(figures, 'utf8'))}`);
+    return sum(results);
+}
 const isSettler = (name) => ['relayer.test.mjs', 'scan.test.mjs'].includes(name);
 const isClient = (name) => name === 'clients.test.mjs';
 const isBadInput = (name) => name.startsWith('bad-input');
 const isScenario = (name) => !isSettler(name) && !isClient(name) && !isBadInput(name);
+
+// Every process is one thread; libraries may have some of theirs. What runs at once, under the thread sanitizer.
+const atOnce = ['loop', 'fetch', 'rpc', 'checker', 'failpoint', 'db', 'many', 'rings', 'server', 'upstream'];
+async function threads() {
+    if (!await threaded())
+        return { passed: 0, failed: 1 };
+    return sum([await mesonTests('threads', ['--no-rebuild', ...atOnce], { MESON_TESTTHREADS: '2' }, tsan),
+        await nodeTests(files('scenarios', (name) => name === 'parallel.test.mjs'), against(tsan))]);
+}
 
 async function withSanitizers(then) {
     return await sanitized() ? then() : { passed: 0, failed: 1 };
@@ -211,6 +245,10 @@ const suites = {
         run: () => withWorlds(({ env }) => mesonTests('sql', ['--suite', 'sql', '--num-processes', '4'],
             { ...env, ...(long && { PAYONCE_SEQUENCES: '100000' }) })),
     },
+    threads: {
+        what: 'the thread sanitizer over what runs at once',
+        run: threads,
+    },
     model: {
         what: 'a Spin model of one order: every interleaving, and planted faults',
         together: true,
@@ -234,7 +272,7 @@ const suites = {
     drills: {
         what: 'lost replies, kill -9, lying RPC, hostile payers: at random, seeds printed (--long; only when named)',
         onlyWhenNamed: true,
-        run: () => withWorlds((env) => nodeTests(files('drills'), drilled(env))),
+        run: () => withWorlds(drills),
     },
     'bad-input': {
         what: 'what the gateway must refuse, and in which words',
