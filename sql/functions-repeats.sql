@@ -66,10 +66,12 @@ END $$;
 
 CREATE FUNCTION payment_id_keep(p_payment_id text, p_order bytea, p_payer bytea, p_request bytea) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    IF p_payment_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM payment_ids i WHERE i.payment_id = p_payment_id) THEN
-        INSERT INTO payment_ids (payment_id, order_id, payer, request, slot)
-        VALUES (p_payment_id, p_order, p_payer, p_request, ring_slot('payment_ids'));
+    IF p_payment_id IS NULL THEN
+        RETURN;
     END IF;
+    INSERT INTO payment_ids (payment_id, order_id, payer, request, slot)
+    SELECT p_payment_id, p_order, p_payer, p_request, ring_slot('payment_ids')
+     WHERE NOT EXISTS (SELECT 1 FROM payment_ids i WHERE i.payment_id = p_payment_id);
 END $$;
 
 CREATE FUNCTION order_of_payment_id(p_payment_id text) RETURNS bytea LANGUAGE plpgsql STABLE STRICT AS $$
@@ -118,6 +120,12 @@ BEGIN
         SELECT count(*) INTO n FROM repeats r WHERE r.order_id = p_order AND NOT r.pays;
     END IF;
     RETURN n < p_max;
+END $$;
+
+-- Is this authorization set aside as a free repeat?
+CREATE FUNCTION repeat_of_another(p_authorization bigint) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (SELECT 1 FROM repeats r WHERE r.authorization_id = p_authorization AND NOT r.pays);
 END $$;
 
 -- A waiter whose original's answer may not be given again: it asks on its own behalf, as if it had come now.
