@@ -1,7 +1,7 @@
 // The parts of a local installation, each of which can be started, found again and stopped by itself.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { buyers, payTo, relayer, sellerPayTo } from './accounts.mjs';
+import { buyers, payTo, receiptSigner, refundWallet, relayer, sellerPayTo } from './accounts.mjs';
 import { CHAIN_ID, Chain, startChain } from './chain.mjs';
 import { NETWORK, makeConfig, toolList } from './config.mjs';
 import {
@@ -11,6 +11,7 @@ import { forget, launch, recall, remember, run, stop, tail, until } from './proc
 import { USDC } from './usdc.mjs';
 
 export const BLOCK_TIME = 2;
+const REFUND_ATOMS = 100_000_000n;
 // In the order of their start; they stop in the other one.
 export const parts = ['node', 'postgres', 'upstream', 'settler', 'gateway'];
 
@@ -37,11 +38,14 @@ export class Installation {
         this.env = {
             PAYONCE_RELAYER_KEY_FILE: secretFile(join(this.vars, 'keys/relayer'), relayer.key),
             PAYONCE_QUOTE_KEY_FILE: keepSecret(join(this.vars, 'keys/quote')),
+            PAYONCE_REFUND_KEY_FILE: secretFile(join(this.vars, 'keys/refund'), refundWallet.key),
+            PAYONCE_RECEIPT_KEY_FILE: secretFile(join(this.vars, 'keys/receipt'), receiptSigner.key),
         };
         this.buyerKey = secretFile(join(this.vars, 'keys/buyer'), buyers[0].key);
         const network = { block_time_ms: BLOCK_TIME * 1000 };
         const accepts = [{ network: NETWORK, token: 'USDC', pay_to: sellerPayTo }];
-        const extra = { sellers: [{ name: 'demo', key: 'open', accepts }] };
+        const refunds = [{ network: NETWORK, token: 'USDC', mode: 'automatic', after_s: 0, every_s: 2 }];
+        const extra = { sellers: [{ name: 'demo', key: 'open', accepts }], refunds };
         const config = makeConfig({ ports: this.ports, stateDir: this.stateDir, network, extra });
         writeFileSync(this.config, `${JSON.stringify(config, null, 2)}\n`);
     }
@@ -93,6 +97,8 @@ export class Installation {
             chain.child.unref();
         }
         this.chain = new Chain(this.urls.node, this.pid('node'));
+        if (await this.chain.balanceOf(refundWallet.address) === 0n)
+            await this.chain.mint(refundWallet.address, REFUND_ATOMS);
         const { number } = await this.chain.block();
         return `chain ${CHAIN_ID} at ${this.urls.node}, at block ${number}, one every ${BLOCK_TIME} s`;
     }
@@ -172,6 +178,7 @@ export class Installation {
         const { gateway, admin, node } = this.urls;
         writeFileSync(this.description, `${JSON.stringify({
             gateway, admin, rpc: node, chain_id: CHAIN_ID, token: USDC, pay_to: payTo, accounts: buyers,
+            refund_wallet: refundWallet.address, receipt_signer: receiptSigner.address,
             facilitator: { url: gateway, pay_to: sellerPayTo },
             tools: toolList(gateway), database: this.database,
             pids: Object.fromEntries(['gateway', 'settler', 'postgres', 'node'].map((part) => [part, this.pid(part)])),

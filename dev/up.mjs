@@ -6,6 +6,7 @@ import { toolList } from './config.mjs';
 import { sellerPayTo } from './accounts.mjs';
 import { Installation, Trouble, parts } from './installation.mjs';
 import { root } from './place.mjs';
+import { showRefund } from './refund.mjs';
 import { forget, recall, remember, run, sleep } from './process.mjs';
 
 const colour = process.stdout.isTTY && !process.env.NO_COLOR;
@@ -62,6 +63,14 @@ function pay() {
     });
 }
 
+// Shown once: an installation that has paid something back knows.
+async function payBack() {
+    if (JSON.parse(await it.insist(['refunds', 'list', '--all', '--json'])).length > 0)
+        return;
+    say(`\n${paint(1, 'Money that came without a sale goes back')} (about half a minute)\n`);
+    await showRefund({ gateway: it.urls.gateway, chain: it.chain, say: (text) => say(`  ${text}`) });
+}
+
 function short(path) {
     const fromHere = relative(process.cwd(), path);
     return fromHere.startsWith('..') ? path : fromHere;
@@ -79,6 +88,7 @@ ${paint(1, 'What to try next')}
   Buy it again            ${program} pay '${tool.url}' ${wallet}
   Place an order          ${program} pay ${order} ${wallet}
   An order, its receipt   curl ${receipt}, and ${next}
+  Debts, and the books    ${program} --config ${short(it.config)} refunds list --all;  ... ledger balance;  ... reconcile
   Your own x402 server    (cd tests && npm ci) && FACILITATOR_URL=${it.urls.gateway} PAY_TO=${sellerPayTo} \\
                           node tests/examples/express-seller.mjs
                           It is @x402/express with new HTTPFacilitatorClient({ url: '${it.urls.gateway}' }): see SELLERS.md
@@ -122,6 +132,7 @@ async function start() {
         await startPart(part);
     it.describe();
     await pay();
+    await payBack();
     whatNext();
 }
 
