@@ -93,6 +93,8 @@ static bool resolve_refunds(struct config *c, const struct config_text *t, struc
         struct price found;
         if (!resolve_price(c, &named, at, &found, why))
             return false;
+        if (found.net->tempo)
+            return conf_fail(why, "%s.network: debts on %s are booked, and paid back by hand", at, found.net->id);
         c->refunds[i] = r->policy;
         c->refunds[i].net = found.net;
         c->refunds[i].token = found.token;
@@ -145,6 +147,8 @@ static bool resolve_seller(const struct config *c, const struct seller_text *fro
         OWNED char *path = str_format("sellers[%zu].accepts[%zu]", at, i);
         if (!resolve_price(c, &from->serves[i], path, &ret->serves[i], why))
             return false;
+        if (ret->serves[i].net->tempo)
+            return conf_fail(why, "%s.network: x402, which a facilitator settles, is not on %s", path, ret->serves[i].net->id);
     }
     return true;
 }
