@@ -106,8 +106,15 @@ static enum pay_exit push(struct agent *a, bool *ret_dead)
         case FATE_PAID:
             remember(a, "transaction", hash_text(&a->intent.mpp.tx).s);
             return PAY_DONE;
-        case FATE_EXPIRED:
         case FATE_VOID:
+            if (!first) { /* another one would most likely fail as well, and costs its fee */
+                a->intent.state = INTENT_NOT_CHARGED;
+                return end(a, PAY_REFUSED,
+                           "the transaction was mined and failed: only its fee was paid. Run again to send another");
+            }
+            *ret_dead = true;
+            return PAY_NOT_FINAL;
+        case FATE_EXPIRED:
             *ret_dead = true;
             return PAY_NOT_FINAL;
         case FATE_OPEN:

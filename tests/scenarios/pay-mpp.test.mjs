@@ -11,7 +11,7 @@ import { stopChain } from '../../dev/chain.mjs';
 import { run } from '../../dev/process.mjs';
 import { PATH_USD, startTempo, TRANSFER_WITH_MEMO } from '../../dev/tempo.mjs';
 import { Agent, ended } from '../lib/agent.mjs';
-import { credentialOf, tempoClient } from '../lib/mpp.mjs';
+import { credentialOf, sendOnTempo, tempoClient } from '../lib/mpp.mjs';
 import { freshAccount, paymentId } from '../lib/payment.mjs';
 import { freePort, program } from '../lib/world.mjs';
 
@@ -43,7 +43,7 @@ class Shop {
         if (fault)
             return answer.writeHead(fault.status, fault.headers).end(fault.body ?? '');
         const headers = Object.entries(rq.headers).map(([name, value]) => [name, String(value)]);
-        const result = await this.server.charge({ amount: '0.001', chainId: 42431 })(new Request(this.url + rq.url, { headers }));
+        const result = await this.server.charge({ amount: rq.url.includes('dear') ? '0.5' : '0.001', chainId: 42431 })(new Request(this.url + rq.url, { headers }));
         const response = result.status === 402 ? result.challenge : result.withReceipt(Response.json({ bought: rq.url }));
         answer.writeHead(response.status, Object.fromEntries(response.headers)).end(await response.text());
     }
@@ -189,6 +189,30 @@ describe('payonce pay on MPP', () => {
             assert.equal(json.attempt, 0);
             assert.equal((await paymentsOf(agent)).length, 1, point);
         }
+    });
+
+    test('push: the transaction is mined and fails: dead as well, and the next attempt pays', async (t) => {
+        const agent = await newAgent();
+        const id = paymentId();
+        const more = ['--id', id, '--max', '500000', '--rpc', world.tempo.rpc.url];
+        const running = world.payonce(['pay', '--json', '--key-file', agent.keyFile, '--store', agent.store, ...more,
+            '--wait', '20', `${shop.url}/dear`], { env: { PAYONCE_FAILPOINT: 'pay_push=4000' } });
+        for (const end = Date.now() + 20_000; agent.intents().length === 0 && Date.now() < end;)
+            await new Promise((done) => setTimeout(done, 50));
+        const drained = await sendOnTempo(world, agent.payer.account, 'transfer', [shop.merchant.address, 700_000n]);
+        assert.equal(drained.status, 'success');
+        const first = await running;
+        if (first.code === 0)
+            return t.skip('no failpoints in this build');
+        assert.equal(first.code, 3, first.stdout);
+        assert.match(JSON.parse(first.stdout).message, /mined and failed/);
+        assert.deepEqual([agent.intent().attempt, shop.seen.length], [0, 0]);
+        await world.tempo.fund(agent.payer.address, 1_000_000n);
+        const json = ended(await buy(agent, '/dear', ['--id', id, '--max', '500000']), 0);
+        assert.equal(json.attempt, 1);
+        assert.equal(agent.intent().past[0].fate, 'void');
+        const paid = (await paymentsOf(agent)).map(({ amount }) => amount).filter((amount) => amount !== 700_000n);
+        assert.deepEqual(paid, [500_000n]);
     });
 
     test("the caller's own Authorization stays beside the payment", async () => {
