@@ -9,13 +9,16 @@
 #include "receipts/receipts.h"
 
 enum { READ_MS = 5000, TOKENS_MAX = 16 };
+static const uint64_t LATEST = 253402300799; /* the year 9999 */
 
 struct question {
     const struct net *net;
     struct address payer;
     struct hash32 nonce;
     json_t *answer; /* NULL: not known */
-    int64_t finality_s, final, final_time, scanned, head;
+    const struct seat *seat;
+    int64_t final, scanned, head;
+    int64_t valid_before, block_time; /* as whoever asks has signed it, 0: not said; of the block `scanned` */
     bool known, unavailable, used, unread;
 };
 
@@ -64,13 +67,17 @@ static void conclude(json_t *o, const char *status, int64_t block, bool final, c
     json_object_set_new(o, "why", json_string(why));
 }
 
+static void set_until(json_t *o, const struct question *q, int64_t dead_after)
+{
+    json_object_set_new(o, "until", json_string(time_iso(seat_known_by(q->seat, dead_after).at).s));
+}
+
 /* What our own proofs say of an authorization that was presented here, or of money that came in under its nonce. */
 static void from_books(struct question *q, const struct db_rows *rows)
 {
     const char *state = row_text(rows, 0, "state").p;
     q->head = row_int(rows, 0, "head");
     q->final = row_int(rows, 0, "final");
-    q->final_time = row_int(rows, 0, "final_time");
     q->scanned = row_null(rows, 0, "scanned") ? -1 : row_int(rows, 0, "scanned");
     q->known = state != NULL;
     if (!state)
@@ -91,8 +98,7 @@ static void from_books(struct question *q, const struct db_rows *rows)
                  strcmp(state, "released") == 0
                      ? "it was set aside and will not be sent from here; whoever saw it can still send it"
                      : "it is not decided yet");
-        json_object_set_new(
-            o, "until", json_string(time_iso(terms_known_by(q->net, q->finality_s, row_int(rows, 0, "dead_after"))).s));
+        set_until(o, q, row_int(rows, 0, "dead_after"));
     }
 }
 
@@ -107,7 +113,25 @@ static struct step reply_answer(struct request *rq, json_t *answer)
     return request_reply(rq, r);
 }
 
-/* ---- one that is not known here: the token's own flag, at a block up to which every transfer to us is known ---- */
+/* ---- one that is not known here: the token's own flag, at a final block up to which every transfer to us is known ---- */
+
+/* Only who signed it knows its validBefore; what is said of it stands in what is signed. */
+static void from_flag(json_t *o, const struct question *q)
+{
+    if (q->valid_before)
+        json_object_set_new(o, "valid_before", json_string(time_iso(q->valid_before).s));
+    json_object_set_new(o, "block_time", json_string(time_iso(q->block_time).s));
+    if (q->used) {
+        conclude(o, "void", q->scanned, true, "it was used or cancelled, and no money of it came to this seller");
+    } else if (q->valid_before && q->block_time >= q->valid_before) {
+        conclude(o, "expired", q->scanned, true, "it was unused at a final block whose time is at or past its validBefore");
+    } else {
+        conclude(o, "possible", q->scanned, true,
+                 "it is unused, and was not presented here; it can be used until its own validBefore");
+        if (q->valid_before)
+            set_until(o, q, q->valid_before);
+    }
+}
 
 static struct step from_chain(struct request *rq)
 {
@@ -115,18 +139,17 @@ static struct step from_chain(struct request *rq)
     if (q->unread)
         return request_reply(rq, reply_problem(rq, ERR_CHAIN_UNAVAILABLE, NULL, NULL));
     json_t *o = begin_answer(q);
-    if (q->used)
-        conclude(o, "void", q->scanned, true, "it was used or cancelled, and no money of it came to this seller");
-    else
-        conclude(o, "possible", q->scanned, true,
-                 "it is unused, and was not presented here; it can be used until its own validBefore");
+    from_flag(o, q);
     return reply_answer(rq, o);
 }
 
 static void have_flags(void *arg, const struct rpc_answer *answers, size_t n)
 {
     struct question *q = request_memory(arg, sizeof *q);
-    for (size_t i = 0; i < n; i++) {
+    struct block b;
+    q->unread = answers[n - 1].rc != RPC_OK || !block_read(answers[n - 1].result, &b);
+    q->block_time = q->unread ? 0 : (int64_t)b.time;
+    for (size_t i = 0; i + 1 < n; i++) {
         size_t size = 0;
         OWNED uint8_t *flag = answers[i].rc == RPC_OK ? rpc_read_data(answers[i].result, &size) : NULL;
         q->unread = q->unread || !flag || size != 32;
@@ -138,7 +161,7 @@ static void have_flags(void *arg, const struct rpc_answer *answers, size_t n)
 static struct step ask_chain(struct request *rq, struct question *q)
 {
     struct gateway *g = request_app(rq);
-    struct rpc_item items[TOKENS_MAX];
+    struct rpc_item items[TOKENS_MAX + 1];
     uint8_t call[4 + 64] = { 0xe9, 0x4a, 0x01, 0x02 };
     const size_t n = q->net->token_count < TOKENS_MAX ? q->net->token_count : TOKENS_MAX;
     memcpy(call + 16, q->payer.b, 20);
@@ -147,7 +170,8 @@ static struct step ask_chain(struct request *rq, struct question *q)
         items[i] = (struct rpc_item){ "eth_call",
                                       json_pack("[{s:s, s:o}, o]", "to", address_lower(&q->net->tokens[i].address).s,
                                                 "data", rpc_hex(call, sizeof call), rpc_u64((uint64_t)q->scanned)) };
-    rpc_start(gateway_seat(g, q->net)->rpc, items, n, have_flags, rq);
+    items[n] = (struct rpc_item){ "eth_getBlockByNumber", json_pack("[o, b]", rpc_u64((uint64_t)q->scanned), 0) };
+    rpc_start(gateway_seat(g, q->net)->rpc, items, n + 1, have_flags, rq);
     return request_wait(rq);
 }
 
@@ -185,6 +209,21 @@ static bool read_question(const struct gateway *g, struct slice path, struct que
            hash_read(nonce + 1, (size_t)(end - nonce - 1), &q->nonce);
 }
 
+/* ?valid_before=T, unix seconds; nothing else. */
+static bool read_deadline(struct slice query, struct question *q)
+{
+    static const char name[] = "valid_before=";
+    const size_t n = sizeof name - 1;
+    struct amount t;
+    if (query.n == 0)
+        return true;
+    if (query.n <= n || memcmp(query.p, name, n) != 0 || !amount_read(query.p + n, query.n - n, &t) ||
+        amount_u64_cap(t) > LATEST)
+        return false;
+    q->valid_before = (int64_t)amount_u64_cap(t);
+    return true;
+}
+
 static char *assets_text(const struct net *n)
 {
     JSON *list = json_array();
@@ -201,8 +240,11 @@ struct step authorization_begin(struct request *rq, struct slice path)
     if (!read_question(g, path, q))
         return request_reply(
             rq, reply_problem(rq, ERR_NOT_FOUND, "Ask for /authorizations/{network}/{payer}/{nonce}.", NULL));
+    if (!read_deadline(request_query(rq), q))
+        return request_reply(
+            rq, reply_problem(rq, ERR_BAD_REQUEST, "The query may be ?valid_before= and unix seconds.", NULL));
     OWNED char *assets = assets_text(q->net);
-    q->finality_s = gateway_seat(g, q->net)->finality_s;
+    q->seat = gateway_seat(g, q->net);
     arg_text(&a, q->net->id);
     arg_text(&a, assets);
     arg_bytes(&a, q->payer.b, 20);

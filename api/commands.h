@@ -16,6 +16,7 @@ int receipt_fetch(int argc, char **argv) MUST_CHECK;
 int receipt_verify(int argc, char **argv) MUST_CHECK;
 int refunds_main(const struct config *c, int argc, char **argv) MUST_CHECK;
 int ledger_main(const struct config *c, int argc, char **argv) MUST_CHECK;
+int ledger_correct(const struct config *c, int argc, char **argv) MUST_CHECK;
 int export_main(const struct config *c, int argc, char **argv) MUST_CHECK;
 int reconcile_main(const struct config *c, int argc, char **argv) MUST_CHECK;
 int auditor_main(const struct config *c, int argc, char **argv) MUST_CHECK;

@@ -62,6 +62,7 @@ struct config {
     unsigned database_connections;   /* a gateway's pool: 12 */
     const char **receipt_signers;    /* earlier keys of receipts, by address: still published, as retired */
     size_t receipt_signer_count;
+    bool offer_receipt;              /* signed offers in the 402, and a signed receipt in PAYMENT-RESPONSE: x402's offer-receipt. false */
     const char *seller;              /* shown in receipts; may be empty */
     struct net *nets;
     size_t net_count;

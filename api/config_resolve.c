@@ -103,10 +103,23 @@ static bool resolve_refunds(struct config *c, const struct config_text *t, struc
     return true;
 }
 
+/* Who asks an upstream says so in these, and no upstream need name them in its own Vary: a cacheable answer always depends on them. */
+static const char *const credentials[] = { "authorization", "cookie" };
+
+static void resolve_vary(struct tool *t, const struct tool *from, struct conf_memory *m)
+{
+    t->vary = conf_new(m, (from->vary_count + COUNT(credentials)) * sizeof *t->vary);
+    for (size_t i = 0; i < from->vary_count; i++)
+        t->vary[i] = from->vary[i];
+    for (size_t i = 0; t->cacheable && i < COUNT(credentials); i++)
+        t->vary[t->vary_count++] = credentials[i];
+}
+
 static bool resolve_tool(const struct config *c, const struct tool_text *from, size_t at, struct tool *ret,
                          struct conf_memory *m, struct config_why *why)
 {
     *ret = from->tool;
+    resolve_vary(ret, &from->tool, m);
     ret->price_count = from->price_count;
     ret->prices = conf_new(m, from->price_count * sizeof *ret->prices);
     for (size_t i = 0; i < from->price_count; i++) {

@@ -211,6 +211,7 @@ static const struct conf_key file_keys[] = {
       .max = 200 },
     { "receipt_signers", CONF_TEXTS, false,
       LIST(struct config_text, config.receipt_signers, config.receipt_signer_count), .min = 0, .max = 100 },
+    { "offer_receipt", CONF_BOOL, false, AT(struct config_text, config.offer_receipt) },
     { "seller", CONF_TEXT, false, AT(struct config_text, config.seller), .min = 0, .max = 200 },
     { "wait_ms", CONF_INT, false, AT(struct config_text, config.wait_ms), .min = 0, .max = MAX_TIME_MS },
     { "quote_ttl_s", CONF_INT, false, AT(struct config_text, config.quote_ttl_s), .min = 10, .max = 86400 },

@@ -44,8 +44,9 @@ int doctor_main(const struct config *c, int argc, char **argv)
     doctor_say(&d, FINDING_OK, "configuration", "%s: %zu network(s), %zu tool(s), %zu seller(s)", c->path, c->net_count,
                c->tool_count, c->seller_count);
     doctor_keys(&d);
+    doctor_paid_back(&d);
     doctor_sellers(&d);
-    doctor_refunds(&d);
+    doctor_pay_first(&d);
     doctor_database(&d);
     for (size_t i = 0; i < c->net_count; i++)
         doctor_chain(&d, &c->nets[i]);

@@ -29,11 +29,11 @@ static bool ask_amount(struct rpc *r, const char *method, json_t *params, struct
     return ask(r, method, params, &j) && rpc_read_amount(j, ret);
 }
 
-bool doctor_ask(struct rpc *r, const struct address *to, const char *selector, struct buf *ret)
+bool doctor_ask(struct rpc *r, const struct address *to, const char *data, struct buf *ret)
 {
     JSON *j = NULL;
     size_t n;
-    if (!ask(r, "eth_call", json_pack("[{s:s, s:s}, s]", "to", address_lower(to).s, "data", selector, "latest"), &j))
+    if (!ask(r, "eth_call", json_pack("[{s:s, s:s}, s]", "to", address_lower(to).s, "data", data, "latest"), &j))
         return false;
     OWNED uint8_t *bytes = rpc_read_data(j, &n);
     if (!bytes)
@@ -193,11 +193,14 @@ static void check_endpoint(struct doctor *d, const struct net *n, size_t i)
     if (check_reach(d, r, n, at, &latest)) {
         check_clock(d, n, at, &latest);
         check_finality(d, r, n, at);
-        check_multicall(d, r, at);
+        if (!n->tempo)
+            check_multicall(d, r, at);
         for (size_t k = 0; k < n->token_count; k++)
             doctor_token(d, r, &n->tokens[k], at);
         check_payees(d, r, n, at);
-        check_gas(d, r, n, at);
+        if (!n->tempo) /* payers send their own transactions, and pay for them in tokens */
+            check_gas(d, r, n, at);
+        doctor_refunds(d, r, n, at);
     }
     rpc_free(r);
 }

@@ -1,6 +1,6 @@
 #include "api/doctor.h"
 
-static bool check_key(struct doctor *d, const char *variable, const char *what, struct key *ret)
+bool doctor_key(struct doctor *d, const char *variable, const char *what, struct key *ret)
 {
     const char *path = getenv(variable);
     if (!path || !*path) {
@@ -27,11 +27,11 @@ static bool check_key(struct doctor *d, const char *variable, const char *what, 
 void doctor_keys(struct doctor *d)
 {
     SCOPE(key_wipe) struct key k = { 0 };
-    d->has_relayer = check_key(d, "PAYONCE_RELAYER_KEY_FILE", "relayer key", &k);
+    d->has_relayer = doctor_key(d, "PAYONCE_RELAYER_KEY_FILE", "relayer key", &k);
     if (d->has_relayer) {
         d->relayer = k.address;
         doctor_say(d, FINDING_OK, "relayer key", "for %s", address_checksum(&k.address).s);
     }
-    if (check_key(d, "PAYONCE_QUOTE_KEY_FILE", "quote key", &k))
+    if (doctor_key(d, "PAYONCE_QUOTE_KEY_FILE", "quote key", &k))
         doctor_say(d, FINDING_OK, "quote key", "present");
 }

@@ -38,6 +38,7 @@ struct asked {
     bool has_code;
     bool mine;                       /* this request made the settlement: its success is the first, and not a repeat's */
     struct settlement_found found;
+    phase *then, *down;              /* once it is looked up, and where the database does not answer */
     struct outcome outcome;
     struct spent spent;
 };
@@ -66,6 +67,8 @@ bool seller_of_key(const struct config *c, const struct request *rq, const struc
 /* His entry for what is required; NULL: he has none. */
 const struct price *seller_serves(const struct seller *s, const struct x402_asked *a) MUST_CHECK;
 bool seller_over_limit(const struct facilitator *f, const struct asked *a) MUST_CHECK;
+/* What the database must hold him to by an exact count; 0: he is far from his limit, or has none. */
+int64_t seller_most(const struct facilitator *f, const struct seller *s) MUST_CHECK;
 void seller_took(struct facilitator *f, const struct seller *s);
 void facilitator_count(struct facilitator *f, const struct asked *a, enum asked_outcome o);
 

@@ -1,6 +1,7 @@
 /* A seller's webhook is told how each settlement ended: signed (Standard Webhooks: webhook-id, webhook-timestamp,
  * webhook-signature), tried again with growing pauses for three days, the same news always under the same id. What is to be told
- * stands in the database since the payment was taken, so that no end is forgotten, and any gateway may tell it. */
+ * stands in the database since the payment was taken, so that no end is forgotten, and any gateway may tell it. Each seller has his own
+ * few under way: one whose server hangs keeps nobody else's news waiting. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,15 +12,14 @@
 #include "base/json.h"
 #include "base/log.h"
 
-enum { EVERY_MS = 1000, CLAIM = 32, CLAIM_S = 60, CALL_MS = 10000, POST_MS = 15000, FIRST_S = 5, LAST_S = 3600 };
+enum { EVERY_MS = 1000, EACH = 8, CLAIM_S = 60, CALL_MS = 10000, POST_MS = 15000, FIRST_S = 5, LAST_S = 3600 };
 
 struct notices {
     struct gateway *g;
     struct webhook_key *keys;        /* one a seller, in the configuration's order */
-    char *sellers;                   /* names of those who have one, JSON */
+    unsigned *under_way;             /* likewise */
     struct timer timer;
     struct notice *list;             /* under way */
-    unsigned under_way;
     bool stopping;                   /* nothing more is asked of the database or told */
     uint64_t told, failed;
 };
@@ -38,15 +38,21 @@ struct notice {
 
 /* ---- one telling ---- */
 
-static struct notice *notice_new(struct notices *n)
+static size_t place_of(const struct notices *n, const struct seller *s)
+{
+    return (size_t)(s - n->g->config->sellers);
+}
+
+static struct notice *notice_new(struct notices *n, const struct seller *s)
 {
     struct notice *x = mem_new(sizeof *x);
     x->all = n;
+    x->seller = s;
     x->next = n->list;
     if (n->list)
         n->list->prev = x;
     n->list = x;
-    n->under_way++;
+    n->under_way[place_of(n, s)]++;
     return x;
 }
 
@@ -59,7 +65,7 @@ static void notice_free(struct notice *x)
         n->list = x->next;
     if (x->next)
         x->next->prev = x->prev;
-    n->under_way--;
+    n->under_way[place_of(n, x->seller)]--;
     free(x);
 }
 
@@ -102,7 +108,7 @@ static void answered(void *arg, const struct fetch_answer *a)
 
 static char *sign(const struct notice *x, int64_t now, const char *body)
 {
-    const struct webhook_key *k = &x->all->keys[x->seller - x->all->g->config->sellers];
+    const struct webhook_key *k = &x->all->keys[place_of(x->all, x->seller)];
     OWNED char *text = str_format("%s.%" PRId64 ".%s", x->id_text, now, body);
     struct hash32 mac = hmac_sha256(k->b, k->n, text, strlen(text));
     BUF b = { 0 };
@@ -136,7 +142,7 @@ static void post(struct notice *x, json_t *settlement)
 struct batch {
     struct notices *all;
     size_t n;
-    struct notice *list[CLAIM];
+    struct notice *list[];
 };
 
 static void have_orders(void *arg, enum db_rc rc, const struct db_rows *rows)
@@ -168,10 +174,9 @@ static void add(struct batch *b, const struct db_rows *rows, int row, json_t *id
 {
     const struct seller *s = seller_named(b->all->g->config, row_text(rows, row, "seller"));
     char hex[33];
-    if (!s || b->n == CLAIM)
+    if (!s)
         return;
-    struct notice *x = notice_new(b->all);
-    x->seller = s;
+    struct notice *x = notice_new(b->all, s);
     x->authorization = row_int(rows, row, "authorization_id");
     x->tries = (int)row_int(rows, row, "tries");
     (void)row_copy(rows, row, "order_id", x->order.b, 16);
@@ -188,7 +193,7 @@ static void claimed(void *arg, enum db_rc rc, const struct db_rows *rows)
     struct notices *n = arg;
     if (rc != DB_OK || db_count(rows) == 0 || n->stopping)
         return;
-    struct batch *b = mem_new(sizeof *b);
+    struct batch *b = mem_new(sizeof *b + (size_t)db_count(rows) * sizeof b->list[0]);
     JSON *ids = json_array();
     b->all = n;
     for (int i = 0; i < db_count(rows); i++)
@@ -202,12 +207,18 @@ static void claimed(void *arg, enum db_rc rc, const struct db_rows *rows)
 static void look(void *arg)
 {
     struct notices *n = arg;
+    const struct config *c = n->g->config;
+    JSON *names = json_array();
     DB_ARGS a = { 0 };
     timer_set(n->g->loop, &n->timer, clock_mono_ms() + EVERY_MS, look, n);
-    if (n->under_way >= CLAIM)
+    for (size_t i = 0; i < c->seller_count; i++)
+        if (c->sellers[i].webhook && n->under_way[i] < EACH)
+            json_array_append_new(names, json_string(c->sellers[i].name));
+    if (json_array_size(names) == 0)
         return;
-    arg_text(&a, n->sellers);
-    arg_int(&a, CLAIM);
+    OWNED char *text = json_write(names);
+    arg_text(&a, text);
+    arg_int(&a, EACH);
     arg_int(&a, CLAIM_S);
     db_call(n->g->db, "notices_claim", &a, clock_mono_ms() + CALL_MS, claimed, n);
 }
@@ -218,19 +229,19 @@ struct notices *notices_new(struct gateway *g, char *why, size_t why_size)
 {
     const struct config *c = g->config;
     struct notices *n = mem_new(sizeof *n);
-    JSON *names = json_array();
     n->g = g;
     n->keys = mem_new(c->seller_count * sizeof *n->keys);
+    n->under_way = mem_new(c->seller_count * sizeof *n->under_way);
+    bool any = false;
     for (size_t i = 0; i < c->seller_count; i++) {
         if (!c->sellers[i].webhook)
             continue;
-        json_array_append_new(names, json_string(c->sellers[i].name));
+        any = true;
         if (!webhook_key_read(c->sellers[i].webhook_key_file, &n->keys[i]))
             (void)snprintf(why, why_size, "sellers[%zu].webhook_key_file must name a file of mode 0600 with whsec_ and the base64 of at "
                            "least 24 bytes", i);
     }
-    n->sellers = json_write(names);
-    if (!why[0] && json_array_size(names) > 0)
+    if (!why[0] && any)
         look(n);
     return n;
 }
@@ -257,7 +268,7 @@ void notices_free(struct notices *n)
     for (size_t i = 0; i < n->g->config->seller_count; i++)
         webhook_key_done(&n->keys[i]);
     free(n->keys);
-    free(n->sellers);
+    free(n->under_way);
     free(n);
 }
 

@@ -112,8 +112,9 @@ struct step facilitator_pending(struct request *rq)
     const struct hash32 *tx = a->outcome.known && a->outcome.has_hash ? &a->outcome.last_hash : NULL;
     enum reason why = tx ? REASON_PENDING : REASON_QUEUED;
     JSON *body = settle_body(a, false, why, reason_text(why), tx);
-    json_object_set_new(body, "extra",
-                        json_pack("{s:s}", "known_by", time_iso(terms_known_by(a->ask.net, a->seat->finality_s, dead_after(a))).s));
+    json_t *extra = json_object();
+    seat_set_known_by(a->seat, dead_after(a), extra);
+    json_object_set_new(body, "extra", extra);
     outcome_note(a->g, &a->found.order, "told_pending", gate_by(rq));
     return answer(rq, 200, body, ASKED_PENDING);
 }

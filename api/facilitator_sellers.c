@@ -8,11 +8,13 @@
 #include "base/clock.h"
 #include "base/json.h"
 
-enum { LOAD_EVERY_MS = 5000, LOAD_MS = 4000 };
+/* NEAR: so close to a day's limit the database counts exactly; further away the gateways' own counts, some seconds old, will do. */
+enum { LOAD_EVERY_MS = 5000, LOAD_MS = 4000, NEAR = 5000 };
 
 struct seller_counts {
     uint64_t by_call[ASKED_CALLS][ASKED_OUTCOMES];
     int64_t today, since;            /* settlements of 24 hours when they were last counted, and ours since */
+    bool counted;
 };
 
 struct facilitator {
@@ -67,6 +69,12 @@ bool seller_over_limit(const struct facilitator *f, const struct asked *a)
     return a->seller->max_per_day > 0 && n->today + n->since >= a->seller->max_per_day;
 }
 
+int64_t seller_most(const struct facilitator *f, const struct seller *s)
+{
+    const struct seller_counts *n = counts_of(f, s);
+    return n->counted && n->today + n->since < s->max_per_day - NEAR ? 0 : s->max_per_day;
+}
+
 void seller_took(struct facilitator *f, const struct seller *s)
 {
     counts_of(f, s)->since++;
@@ -81,6 +89,7 @@ static void loaded(void *arg, enum db_rc rc, const struct db_rows *rows)
             if (row_is(rows, i, "seller", c->sellers[s].name)) {
                 f->counts[s].today = row_int(rows, i, "today");
                 f->counts[s].since = 0;
+                f->counts[s].counted = true;
             }
 }
 

@@ -15,10 +15,34 @@ static struct settlement settlement_of(struct asked *a)
     return (struct settlement){ a->seller->name, &a->ask.payment, &a->ask.terms, &a->ask.pay_to, a->need_s };
 }
 
+static void have_found(void *arg, enum db_rc rc, const struct settlement_found *found)
+{
+    struct asked *a = asked_of(arg);
+    if (rc == DB_OK)
+        a->found = *found;
+    request_go(arg, rc == DB_OK ? a->then : a->down);
+}
+
+static struct step find(struct request *rq, phase *then, phase *down)
+{
+    struct asked *a = asked_of(rq);
+    struct settlement s = settlement_of(a);
+    a->then = then;
+    a->down = down;
+    settlement_find(a->g->db, &s, clock_mono_ms() + FIND_MS, have_found, rq);
+    return request_wait(rq);
+}
+
+/* Nothing stands in its way, as far as we know. */
+static bool may_be_taken(const struct asked *a)
+{
+    return a->found.is == SETTLING_NEW || a->found.is == SETTLING_AGAIN;
+}
+
 /* ---- the wait for the proof ---- */
 
 static struct step wait_more(struct request *rq);
-static void have_end(void *arg, enum db_rc rc, const struct settlement_found *found);
+static phase tell, over;
 
 static struct step look(struct request *rq)
 {
@@ -26,11 +50,8 @@ static struct step look(struct request *rq)
     const struct outcome *o = &a->outcome;
     if (o->known && o->has_tx)
         return facilitator_settled(rq, &o->tx);
-    if (o->known && strcmp(o->status, "unpaid") == 0) {
-        struct settlement s = settlement_of(a);
-        settlement_find(a->g->db, &s, clock_mono_ms() + FIND_MS, have_end, rq);
-        return request_wait(rq);
-    }
+    if (o->known && strcmp(o->status, "unpaid") == 0)
+        return find(rq, over, facilitator_pending);
     if (clock_mono_ms() >= a->give_up_ms || server_draining(a->g->server))
         return facilitator_pending(rq);
     return wait_more(rq);
@@ -78,6 +99,8 @@ static struct step tell(struct request *rq)
         return facilitator_refuse(rq, REASON_OTHER_PAYEE);
     case SETTLING_OTHER_AMOUNT:
         return facilitator_refuse(rq, REASON_OTHER_AMOUNT);
+    case SETTLING_LIMIT:
+        return facilitator_refuse(rq, REASON_SELLER_LIMIT);
     case SETTLING_NEW:
     case SETTLING_AGAIN:
         return facilitator_refuse(rq, a->reason);
@@ -92,38 +115,26 @@ static struct step tell(struct request *rq)
     return wait_more(rq);
 }
 
+/* Proven dead, while it was waited for or was only to be kept. These terms may have time left. */
+static struct step over(struct request *rq)
+{
+    return may_be_taken(asked_of(rq)) ? facilitator_check(rq) : tell(rq);
+}
+
 /* Asked again, it may wait longer: who asks has been told already that it is not final. */
 static struct step decide(struct request *rq)
 {
     struct asked *a = asked_of(rq);
-    if (a->found.is == SETTLING_NEW || a->found.is == SETTLING_AGAIN)
+    metrics_span(a->g->metrics, SPAN_FIND, a->began_ms);
+    if (may_be_taken(a))
         return facilitator_check(rq);
     a->give_up_ms = a->began_ms + a->seller->repeat_wait_ms;
     return tell(rq);
 }
 
-static void have_found(void *arg, enum db_rc rc, const struct settlement_found *found)
-{
-    struct asked *a = asked_of(arg);
-    a->found = *found;
-    metrics_span(a->g->metrics, SPAN_FIND, a->began_ms);
-    request_go(arg, rc == DB_OK ? decide : facilitator_unknown);
-}
-
 struct step facilitator_settle(struct request *rq)
 {
-    struct asked *a = asked_of(rq);
-    struct settlement s = settlement_of(a);
-    settlement_find(a->g->db, &s, clock_mono_ms() + FIND_MS, have_found, rq);
-    return request_wait(rq);
-}
-
-static void have_end(void *arg, enum db_rc rc, const struct settlement_found *found)
-{
-    struct asked *a = asked_of(arg);
-    if (rc == DB_OK)
-        a->found = *found;
-    request_go(arg, rc == DB_OK ? tell : facilitator_pending);
+    return find(rq, decide, facilitator_unknown);
 }
 
 /* ---- durable before act ---- */
@@ -132,8 +143,8 @@ static struct step taken(struct request *rq)
 {
     struct asked *a = asked_of(rq);
     FAILPOINT("facilitator-after-accept");
-    if (a->found.is == SETTLING_NEW || a->found.is == SETTLING_AGAIN) /* it died while it was only to be kept */
-        return facilitator_check(rq);
+    if (may_be_taken(a))
+        return over(rq);
     a->mine = a->found.is == SETTLING_ACCEPTED;
     if (a->mine)
         seller_took(a->g->facilitator, a->seller);
@@ -157,9 +168,10 @@ struct step facilitator_take(struct request *rq)
     struct settlement s = settlement_of(a);
     OWNED char *by = gate_by(rq);
     struct settlement_take take = {
-        .verified = a->found.is == SETTLING_NEW || a->found.is == SETTLING_AGAIN,
+        .verified = may_be_taken(a),
         .has_code = a->has_code,
         .tell = a->seller->webhook != NULL,
+        .most = seller_most(a->g->facilitator, a->seller),
         .by = by,
     };
     FAILPOINT("facilitator-before-accept");
@@ -190,18 +202,8 @@ static struct step refuse(struct request *rq)
     return request_wait(rq);
 }
 
-static void have_found_again(void *arg, enum db_rc rc, const struct settlement_found *found)
-{
-    struct asked *a = asked_of(arg);
-    a->found = *found;
-    request_go(arg, rc == DB_OK ? refuse : facilitator_unknown);
-}
-
 /* What was new when the chain was asked may be another copy's settlement now. */
 struct step facilitator_refuse_settle(struct request *rq)
 {
-    struct asked *a = asked_of(rq);
-    struct settlement s = settlement_of(a);
-    settlement_find(a->g->db, &s, clock_mono_ms() + FIND_MS, have_found_again, rq);
-    return request_wait(rq);
+    return find(rq, refuse, facilitator_unknown);
 }

@@ -29,12 +29,15 @@ static const char *status_of(const struct db_rows *rows, int row)
 json_t *settlement_json(const struct gateway *g, const struct db_rows *rows, int row)
 {
     static const char *const taken[] = { "order_id", "network", "asset", "payer", "payee", "amount", "created_at", "settled_at",
-                                         "transaction", "block", "depth", "final", "known_by", "retry_after", "note" };
+                                         "transaction", "block", "depth", "final", "known_by", "known_by_note", "retry_after", "note" };
     struct receipt_links links = { .public_url = g->config->public_url };
     struct hash32 nonce;
     for (size_t i = 0; i < g->config->net_count; i++)
-        if (row_is(rows, row, "network", g->config->nets[i].id))
-            links.known_by = terms_known_by(&g->config->nets[i], g->seats[i].finality_s, row_int(rows, row, "dead_after"));
+        if (row_is(rows, row, "network", g->config->nets[i].id)) {
+            struct known_by k = seat_known_by(&g->seats[i], row_int(rows, row, "dead_after"));
+            links.known_by = k.at;
+            links.known_by_note = k.note;
+        }
     JSON *all = order_json(rows, row, &links);
     json_t *o = json_pack("{s:s}", "status", status_of(rows, row));
     if (row_copy(rows, row, "nonce", nonce.b, 32))

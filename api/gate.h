@@ -38,6 +38,7 @@ struct mpp_call {
     struct order_charge charge;
     int64_t give_up_ms;              /* then a receipt that is not there is told to be */
     bool is_taken;                   /* the transaction serves another challenge, or is owed back */
+    bool is_second;                  /* another transaction pays this challenge */
     json_t *debts;                   /* of its transaction, owned */
 };
 

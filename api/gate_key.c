@@ -33,8 +33,7 @@ static json_t *members(const struct call *c, const struct named *w)
         json_object_set_new(more, "receipt", json_sprintf("%s/receipts/%s", url, receipt.s));
     if (c->seat && c->outcome.dead_after > 0) {
         json_object_set_new(more, "final", json_false());
-        int64_t known_by = terms_known_by(c->seat->net, c->seat->finality_s, c->outcome.dead_after);
-        json_object_set_new(more, "known_by", json_string(time_iso(known_by).s));
+        seat_set_known_by(c->seat, c->outcome.dead_after, more);
     }
     return more;
 }

@@ -123,7 +123,8 @@ static void have_charge(void *arg, enum db_rc rc, const struct db_rows *rows)
         (void)row_copy(rows, 0, "payer", payer.b, sizeof payer.b);
         (void)row_copy(rows, 0, "tx", m->charge.tx.b, sizeof m->charge.tx.b);
         gate_mpp_payment(c, &payer, row_int(rows, 0, "valid_before"));
-        request_go(arg, known);
+        m->is_second = !hash_eq(&m->charge.tx, &m->tx) && m->credential.mode == MPP_PUSH;
+        request_go(arg, m->is_second ? fresh : known);
     } else {
         request_go(arg, row_is(rows, 0, "verdict", "new") ? fresh : taken);
     }

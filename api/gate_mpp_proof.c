@@ -100,6 +100,12 @@ static struct step unbound(struct request *rq)
     return gate_challenge(rq, REASON_NO_TRANSFER);
 }
 
+/* This one moved nothing for the challenge, but another did: that is no time to name a price. */
+static struct step another_pays(struct request *rq)
+{
+    return gate_send(rq, reply_problem(rq, ERR_PAYMENT_CONFLICT, NULL, json_pack("{s:s}", "reason", "transaction")), COUNT_CONFLICT);
+}
+
 static struct step not_yours(struct request *rq)
 {
     return gate_problem(rq, ERR_PAYMENT_NOT_YOURS, NULL);
@@ -124,13 +130,15 @@ static phase *judge(struct call *c, const struct receipt *r)
         return unseen;
     case MPP_PROOF_REVERTED:
     case MPP_PROOF_UNBOUND:
-        return unbound;
+        return m->is_second ? another_pays : unbound;
     case MPP_PROOF_PRESENTER:
         return not_yours;
     case MPP_PROOF_PAID:
-        take(c, proof.sale);
-        if (!m->is_taken)
+        if (!m->is_taken && !m->is_second) {
+            take(c, proof.sale);
             return gate_presented; /* also late: it is the price, and it was paid */
+        }
+        c->moved = true;
         m->debts = debts_to_be(c, &proof);
         return gate_owed_back;
     case MPP_PROOF_MISPAID:

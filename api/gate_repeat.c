@@ -6,7 +6,7 @@
 #include "api/gate.h"
 #include "base/clock.h"
 
-enum { ACCEPT_MS = 10000, VARY_MAX = 20 };
+enum { ACCEPT_MS = 10000, VARY_MAX = 20 + 2 /* credentials */ };
 
 /* ---- the key ---- */
 

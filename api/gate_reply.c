@@ -4,6 +4,7 @@
 #include "api/answers.h"
 #include "api/gate.h"
 #include "base/clock.h"
+#include "receipts/receipts.h"
 #include "base/log.h"
 
 enum { READ_MS = 5000 };
@@ -96,7 +97,7 @@ struct step gate_in_flight(struct request *rq)
     json_t *more = gate_order_members(c);
     json_object_set_new(more, "retry_after", json_integer(5));
     json_object_set_new(more, "final", json_false());
-    json_object_set_new(more, "known_by", json_string(time_iso(terms_known_by(c->seat->net, c->seat->finality_s, dead)).s));
+    seat_set_known_by(c->seat, dead, more);
     outcome_note(c->g, &c->order, "told_in_flight", gate_by(rq));
     struct reply *r = reply_problem(rq, c->rail->in_flight, NULL, more);
     c->rail->pending(c, r);
@@ -192,9 +193,8 @@ void gate_not_final(struct request *rq, struct reply *r)
 {
     struct call *c = gate_call(rq);
     reply_header(r, "Payonce-Final", "false");
-    reply_header(r, "Payonce-Known-By",
-                 time_iso(terms_known_by(c->seat->net, c->seat->finality_s,
-                                         (int64_t)amount_u64_cap(c->payment.auth.valid_before))).s);
+    struct known_by k = seat_known_by(c->seat, (int64_t)amount_u64_cap(c->payment.auth.valid_before));
+    reply_header(r, "Payonce-Known-By", time_iso(k.at).s);
 }
 
 /* ---- the answer ---- */

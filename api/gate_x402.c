@@ -1,6 +1,7 @@
 /* The rail x402: an authorization in a header, judged by our terms and one block of the chain, submitted by us. */
 #include "api/gate.h"
 #include "base/clock.h"
+#include "receipts/receipts.h"
 
 struct step gate_x402(struct request *rq, struct slice header, int version)
 {
@@ -46,12 +47,25 @@ static const char *header_name(const struct call *c)
     return c->payment.version == 1 ? "X-PAYMENT-RESPONSE" : "PAYMENT-RESPONSE";
 }
 
+/* x402's offer-receipt, where it is configured; NULL: it is not. */
+static json_t *signed_receipt(struct request *rq, const struct net *net)
+{
+    const struct call *c = gate_call(rq);
+    const struct slice target = request_target(rq);
+    if (!c->g->config->offer_receipt)
+        return NULL;
+    OWNED char *url = str_format("%s%.*s", c->g->config->public_url, (int)target.n, target.p);
+    json_t *receipt = x402_receipt(&c->g->receipt_key, net->id, url, address_checksum(&c->payment.auth.from).s,
+                                   clock_wall_s(), hash_text(&c->outcome.tx).s);
+    return json_pack("{s:o}", "offer-receipt", x402_offer_receipt("receipt", receipt));
+}
+
 static void settled(struct request *rq, struct reply *r, json_t *extra)
 {
     const struct call *c = gate_call(rq);
+    const struct net *net = c->outcome.net ? c->outcome.net : c->seat->net;
     BUF value = { 0 };
-    x402_response(c->payment.version, c->outcome.net ? c->outcome.net : c->seat->net, &c->payment.auth.from, &c->outcome.tx, NULL, extra,
-                  &value);
+    x402_response(c->payment.version, net, &c->payment.auth.from, &c->outcome.tx, NULL, extra, extra ? signed_receipt(rq, net) : NULL, &value);
     reply_header(r, header_name(c), value.p);
 }
 
@@ -60,7 +74,7 @@ static void pending(const struct call *c, struct reply *r)
 {
     BUF value = { 0 };
     x402_response(c->payment.version, c->seat->net, &c->payment.auth.from, c->outcome.has_hash ? &c->outcome.last_hash : NULL,
-                  "settlement_pending", NULL, &value);
+                  "settlement_pending", NULL, NULL, &value);
     reply_header(r, header_name(c), value.p);
 }
 

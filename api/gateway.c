@@ -18,6 +18,19 @@ struct seat *gateway_seat(const struct gateway *g, const struct net *n)
     return &g->seats[n - g->config->nets];
 }
 
+struct known_by seat_known_by(const struct seat *s, int64_t dead_after)
+{
+    return terms_known_by(s->net, &s->finality, dead_after, clock_wall_s());
+}
+
+void seat_set_known_by(const struct seat *s, int64_t dead_after, json_t *o)
+{
+    struct known_by k = seat_known_by(s, dead_after);
+    json_object_set_new(o, "known_by", json_string(time_iso(k.at).s));
+    if (k.note)
+        json_object_set_new(o, "known_by_note", json_string(k.note));
+}
+
 /* ---- is this the chain that the database knows? ---- */
 
 static void pin_again(void *arg);
@@ -64,7 +77,8 @@ static void have_finality(void *arg, enum db_rc rc, const struct db_rows *rows)
     for (int row = 0; rc == DB_OK && row < db_count(rows); row++)
         for (size_t i = 0; i < g->config->net_count; i++)
             if (row_is(rows, row, "id", g->config->nets[i].id))
-                g->seats[i].finality_s = row_int(rows, row, "finality_s");
+                g->seats[i].finality =
+                    (struct finality){ .usual = row_int(rows, row, "finality_s"), .now = row_int(rows, row, "behind_s") };
 }
 
 /* Signs of life out, and what the settlers learned of their networks in. */
@@ -136,7 +150,8 @@ static void make_terms(struct gateway *g)
         g->terms[i] = terms_of(t, false, &next);
         g->mpp_terms[i] = terms_of(t, true, &next);
         if (g->terms[i].price_count > 0)
-            g->challenges[i] = challenge_new(&g->terms[i], c->public_url, t->description, t->mime_type);
+            g->challenges[i] = challenge_new(&g->terms[i], c->public_url, t->description, t->mime_type,
+                                             c->offer_receipt ? &g->receipt_key : NULL);
     }
 }
 
@@ -238,8 +253,10 @@ static void take_down(struct gateway *g)
 static bool receipt_key_load(struct gateway *g)
 {
     const char *path = getenv("PAYONCE_RECEIPT_KEY_FILE");
+    if (!path && g->config->offer_receipt)
+        (void)fprintf(stderr, "payonce gateway: offer_receipt needs PAYONCE_RECEIPT_KEY_FILE\n");
     if (!path)
-        return true;
+        return !g->config->offer_receipt;
     g->has_receipt_key = key_load(path, &g->receipt_key) == KEY_OK;
     if (!g->has_receipt_key)
         (void)fprintf(stderr, "payonce gateway: PAYONCE_RECEIPT_KEY_FILE must name a file of mode 0600 with 64 hex digits, a secp256k1 secret key\n");

@@ -17,7 +17,7 @@ struct seat {
     struct rpc *rpc;
     struct checker *checker;
     bool pinned, asked;              /* asked: there was a first answer to that */
-    int64_t finality_s;              /* as the settlers measured it; 0: not yet */
+    struct finality finality;        /* as the settlers measured it */
     struct chain_clock clock;
     struct timer retry;
     struct gateway *gateway;
@@ -57,6 +57,9 @@ struct gateway {
 };
 
 struct seat *gateway_seat(const struct gateway *g, const struct net *n);
+/* By when it is known what became of an authorization of that deadline; and the same as members `known_by` and `known_by_note`. */
+struct known_by seat_known_by(const struct seat *s, int64_t dead_after);
+void seat_set_known_by(const struct seat *s, int64_t dead_after, json_t *o);
 
 /* The first phase of every request at the public address, and at the admin address. */
 struct step gate_begin(struct request *rq) MUST_CHECK;

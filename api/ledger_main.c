@@ -55,6 +55,7 @@ static struct db_rows *read_balance(const struct config *c, const char *command,
 
 static const char ledger_usage[] = "usage: payonce ledger balance [--until TIME]\n"
                                    "       payonce ledger register [--from TIME] [--until TIME] [--account PREFIX]\n"
+                                   "       payonce ledger correct ...                   one more entry, by a person\n"
                                    "\n"
                                    "TIME is 2026-11-30 or 2026-11-30T12:00:00Z, UTC, of the blocks; --until is not "
                                    "included. Amounts are minor units,\n"
@@ -99,6 +100,8 @@ static int print_register(const struct config *c, const struct period *p)
 int ledger_main(const struct config *c, int argc, char **argv)
 {
     struct period p;
+    if (argc >= 2 && strcmp(argv[1], "correct") == 0)
+        return ledger_correct(c, argc - 1, argv + 1);
     if (argc >= 2 && read_period(argc - 2, argv + 2, &p) && !p.format) {
         if (strcmp(argv[1], "balance") == 0 && p.from == 0 && !*p.name)
             return balance(c, &p);

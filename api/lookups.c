@@ -126,7 +126,9 @@ static void have_row(void *arg, enum db_rc rc, const struct db_rows *rows)
     if (rc == DB_OK && db_count(rows) > 0) {
         const struct net *n = gateway_net(g, row_text(rows, 0, "network"));
         if (n) {
-            links.known_by = terms_known_by(n, gateway_seat(g, n)->finality_s, row_int(rows, 0, "dead_after"));
+            struct known_by k = seat_known_by(gateway_seat(g, n), row_int(rows, 0, "dead_after"));
+            links.known_by = k.at;
+            links.known_by_note = k.note;
             name_token(n, row_bytes(rows, 0, "asset"), &links);
         }
         l->found = l->build(rows, 0, &links);

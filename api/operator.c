@@ -1,8 +1,10 @@
 #include "api/operator.h"
 
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -67,4 +69,11 @@ const char *member(const json_t *o, const char *key)
 {
     const char *s = json_str(o, key);
     return s ? s : "-";
+}
+
+const char *operator_name(void)
+{
+    const char *name = getlogin();
+    const struct passwd *p = name ? NULL : getpwuid(getuid());
+    return name ? name : p ? p->pw_name : "unknown";
 }

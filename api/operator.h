@@ -19,6 +19,9 @@ void say(const char *fmt, ...) PRINTF(1, 2);
 void print_json(const json_t *j);
 const char *member(const json_t *o, const char *key); /* a string; "-" where there is none */
 
+/* Who asks, as the system knows them: decisions name their author. */
+const char *operator_name(void) MUST_CHECK;
+
 /* The parts of a story as the database's order_story has it (story.c). */
 void story_head(const json_t *story);
 void story_events(const json_t *story);

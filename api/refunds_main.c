@@ -1,8 +1,6 @@
 /* payonce refunds: what is owed back, and what a person decides of it. The settler pays; nothing here holds a key. */
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/commands.h"
 #include "api/operator.h"
@@ -15,6 +13,7 @@ static const char usage[] =
     "       payonce refunds pay DEBT [--note TEXT]      approve it, and pay it with the next batch\n"
     "       payonce refunds pay --dry-run               what the next batch would hold\n"
     "       payonce refunds again DEBT --note TEXT      its nonce was cancelled or spent elsewhere: one more\n"
+    "       payonce refunds paid DEBT --note TEXT       the wallet that paid it was ours: it is read, too\n"
     "       payonce refunds return NETWORK TX LOG       a transfer in suspense goes back to its sender\n"
     "\n"
     "A debt is paid once, whatever is asked for here and how often: its refund carries a nonce that is a hash of the "
@@ -25,13 +24,6 @@ static int bad_usage(void)
 {
     fputs(usage, stderr);
     return EXIT_USAGE;
-}
-
-static const char *login_name(void)
-{
-    const char *name = getlogin();
-    const struct passwd *p = name ? NULL : getpwuid(getuid());
-    return name ? name : p ? p->pw_name : "unknown";
 }
 
 /* ---- list, show ---- */
@@ -46,6 +38,8 @@ static void print_debt(const json_t *d)
         json_object_get(d, "order_id") ? ", order " : "", json_object_get(d, "order_id") ? member(d, "order_id") : "");
     if (json_object_get(d, "reason"))
         say("  why: %s\n", member(d, "reason"));
+    if (json_object_get(d, "foreign_wallet") && !json_object_get(d, "refund_transaction"))
+        say("  paid by %s in %s\n", member(d, "foreign_wallet"), member(d, "foreign_transaction"));
     if (json_object_get(d, "refund_transaction"))
         say("  refunded in %s, block %" JSON_INTEGER_FORMAT ", %s\n", member(d, "refund_transaction"),
             json_integer_value(json_object_get(d, "refund_block")), member(d, "refunded_at"));
@@ -114,6 +108,8 @@ static const struct {
     { "owed", "it is owed, and was not held" },
     { "approved", "it is approved already" },
     { "held", "it is held; approve it first" },
+    { "foreign", "a wallet that is not known here has paid it (refunds show): say `paid` if it was yours, `again` if not" },
+    { "not_found", "no other wallet was found to have paid it" },
 };
 
 static int report(const char *verb, const char *verdict)
@@ -134,7 +130,7 @@ static int decide(const struct config *c, const char *verb, const struct hash32 
     arg_bytes(&args, debt->b, 32);
     arg_text(&args, verb);
     arg_text(&args, note);
-    arg_text(&args, login_name());
+    arg_text(&args, operator_name());
     DB_ROWS *rows = operator_ask(c, "refunds", "debt_decide", &args);
     return rows ? report(verb, row_text(rows, 0, "verdict").p) : EXIT_FAILED;
 }
@@ -152,7 +148,7 @@ static int give_back(const struct config *c, int argc, char **argv)
     arg_text(&args, argv[0]);
     arg_bytes(&args, tx.b, 32);
     arg_int(&args, log_index);
-    arg_text(&args, login_name());
+    arg_text(&args, operator_name());
     DB_ROWS *rows = operator_ask(c, "refunds return", "suspense_return", &args);
     if (!rows)
         return EXIT_FAILED;
@@ -208,7 +204,7 @@ static int dry_run(const struct config *c)
 
 int refunds_main(const struct config *c, int argc, char **argv)
 {
-    static const char *const verbs[] = { "approve", "hold", "pay", "again" };
+    static const char *const verbs[] = { "approve", "hold", "pay", "again", "paid" };
     struct hash32 debt;
     if (argc >= 2 && strcmp(argv[1], "list") == 0)
         return list(c, argc - 2, argv + 2);
@@ -222,7 +218,7 @@ int refunds_main(const struct config *c, int argc, char **argv)
     if (strcmp(argv[1], "show") == 0 && (argc == 3 || json))
         return show(c, &debt, json);
     const char *note = argc == 5 && strcmp(argv[3], "--note") == 0 && *argv[4] ? argv[4] : NULL;
-    const bool must_say = strcmp(argv[1], "hold") == 0 || strcmp(argv[1], "again") == 0;
+    const bool must_say = strcmp(argv[1], "hold") == 0 || strcmp(argv[1], "again") == 0 || strcmp(argv[1], "paid") == 0;
     if ((argc != 3 && !note) || (must_say && !note))
         return bad_usage();
     for (size_t i = 0; i < COUNT(verbs); i++)

@@ -84,7 +84,8 @@ static struct step answer(struct request *rq)
         if (strcasecmp(json_string_value(json_array_get(h, 0)), "cache-control") != 0)
             reply_header(r, json_string_value(json_array_get(h, 0)), json_string_value(json_array_get(h, 1)));
     if (c->net) {
-        x402_response(2, c->net, &c->sign_in.address, &c->tx, NULL, json_pack("{s:s, s:b}", "receipt", receipt, "replayed", 1), &settled);
+        x402_response(2, c->net, &c->sign_in.address, &c->tx, NULL, json_pack("{s:s, s:b}", "receipt", receipt, "replayed", 1), NULL,
+                      &settled);
         reply_header(r, "PAYMENT-RESPONSE", settled.p);
     }
     reply_header(r, "Cache-Control", "private, no-store");

@@ -1,8 +1,6 @@
 /* payonce review: the calls whose outcome nobody knows. A person looks at the seller's own records and decides. */
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/commands.h"
 #include "api/operator.h"
@@ -114,13 +112,6 @@ static int show(const struct config *c, int argc, char **argv)
 
 /* ---- resolve ---- */
 
-static const char *login_name(void)
-{
-    const char *name = getlogin();
-    const struct passwd *p = name ? NULL : getpwuid(getuid());
-    return name ? name : p ? p->pw_name : "unknown";
-}
-
 static const struct {
     const char *verdict, *words;
 } refusals[] = {
@@ -165,7 +156,7 @@ static int resolve(const struct config *c, int argc, char **argv)
     arg_text(&args, argv[1]);
     arg_text(&args, note);
     arg_text(&args, external_id);
-    arg_text(&args, login_name());
+    arg_text(&args, operator_name());
     DB_ROWS *rows = operator_ask(c, "review resolve", "review_resolve", &args);
     return rows ? report(rows, argv[0]) : EXIT_FAILED;
 }

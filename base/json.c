@@ -46,3 +46,10 @@ json_t *json_of_slice(struct slice s)
     json_t *j = json_stringn(s.p ? s.p : "", s.n);
     return j ? j : json_null();
 }
+
+void json_set_bare(json_t *object, const char *key, const void *p, size_t n)
+{
+    OWNED char *hex = mem_new(2 * n + 1);
+    hex_write_bare(hex, p, n);
+    json_object_set_new(object, key, json_string(hex));
+}

@@ -25,5 +25,6 @@ char *json_write(const json_t *j) MUST_CHECK;            /* owned; compact, ASCI
 const char *json_str(const json_t *object, const char *key);  /* NULL if absent or not a string */
 struct slice json_slice(const json_t *object, const char *key); /* p NULL if absent or not a string */
 json_t *json_of_slice(struct slice s) MUST_CHECK;        /* a string value; invalid UTF-8 gives null */
+void json_set_bare(json_t *object, const char *key, const void *p, size_t n); /* hex without 0x, as database functions take bytes */
 
 #endif

@@ -224,6 +224,9 @@ struct receipt {
     json_t *logs;                    /* owned */
 };
 bool receipt_read(const json_t *j, struct receipt *ret) MUST_CHECK;      /* false: malformed */
+/* Where a log stands. */
+struct log_place { struct hash32 tx, block_hash; uint64_t block; };
+bool log_place_read(const json_t *log, struct log_place *ret) MUST_CHECK;
 /* The same from all logs of a block, as eth_getLogs by its hash gives them, for nodes that do not find the receipt. A transaction
  * that has logs succeeded; gas and place are not known. False: a log is left out or malformed, or none is of this transaction. */
 bool receipt_of_logs(const json_t *logs, const struct hash32 *tx, const struct hash32 *block_hash, uint64_t block,

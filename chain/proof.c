@@ -80,6 +80,17 @@ bool log_read(const json_t *j, const struct receipt *r, struct log *ret)
     return true;
 }
 
+bool log_place_read(const json_t *log, struct log_place *ret)
+{
+    struct log_place p;
+    if (!rpc_read_hash(json_object_get(log, "transactionHash"), &p.tx) ||
+        !rpc_read_hash(json_object_get(log, "blockHash"), &p.block_hash) ||
+        !rpc_read_u64(json_object_get(log, "blockNumber"), &p.block))
+        return false;
+    *ret = p;
+    return true;
+}
+
 bool receipt_of_logs(const json_t *logs, const struct hash32 *tx, const struct hash32 *block_hash, uint64_t block,
                      struct receipt *ret)
 {

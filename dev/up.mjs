@@ -2,10 +2,11 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { toolList } from './config.mjs';
+import { NETWORK, TEMPO, toolList } from './config.mjs';
 import { sellerPayTo } from './accounts.mjs';
 import { Installation, Trouble, parts } from './installation.mjs';
 import { root } from './place.mjs';
+import { showRefund } from './refund.mjs';
 import { forget, recall, remember, run, sleep } from './process.mjs';
 
 const colour = process.stdout.isTTY && !process.env.NO_COLOR;
@@ -35,11 +36,17 @@ async function build() {
 
 // ---- one paid call ----
 
+// The same thing twice, once on each rail: by an x402 authorization, and by MPP's transaction on Tempo.
+async function pay() {
+    const [x402, mpp] = toolList(it.urls.gateway).map(({ url }) => url);
+    await payOn('An agent buys with x402', x402, ['--network', NETWORK, '--rpc', it.urls.node]);
+    await payOn('An agent buys with MPP on Tempo', mpp, ['--network', TEMPO, '--rpc', it.urls.tempo]);
+}
+
 // Shows the agent's own words. Its status is 0 only when the call was paid and answered.
-function pay() {
-    const url = toolList(it.urls.gateway)[0].url;
-    const args = ['pay', url, '--key-file', it.buyerKey, '--store', join(it.vars, 'buyer'), '--rpc', it.urls.node];
-    say(`\n${paint(1, 'An agent buys')} ${url}\n`);
+function payOn(what, url, where) {
+    const args = ['pay', url, '--key-file', it.buyerKey, '--store', join(it.vars, 'buyer'), ...where];
+    say(`\n${paint(1, what)}: ${url}\n`);
     const stdio = ['ignore', 'inherit', 'inherit'];
     const child = spawn(it.program, args, { stdio, cwd: root });
     return new Promise((done, failed) => {
@@ -62,6 +69,14 @@ function pay() {
     });
 }
 
+// Shown once: an installation that has paid something back knows.
+async function payBack() {
+    if (JSON.parse(await it.insist(['refunds', 'list', '--all', '--json'])).length > 0)
+        return;
+    say(`\n${paint(1, 'Money that came without a sale goes back')} (about half a minute)\n`);
+    await showRefund({ gateway: it.urls.gateway, chain: it.chain, say: (text) => say(`  ${text}`) });
+}
+
 function short(path) {
     const fromHere = relative(process.cwd(), path);
     return fromHere.startsWith('..') ? path : fromHere;
@@ -79,6 +94,7 @@ ${paint(1, 'What to try next')}
   Buy it again            ${program} pay '${tool.url}' ${wallet}
   Place an order          ${program} pay ${order} ${wallet}
   An order, its receipt   curl ${receipt}, and ${next}
+  Debts, and the books    ${program} --config ${short(it.config)} refunds list --all;  ... ledger balance;  ... reconcile
   Your own x402 server    (cd tests && npm ci) && FACILITATOR_URL=${it.urls.gateway} PAY_TO=${sellerPayTo} \\
                           node tests/examples/express-seller.mjs
                           It is @x402/express with new HTTPFacilitatorClient({ url: '${it.urls.gateway}' }): see SELLERS.md
@@ -122,6 +138,7 @@ async function start() {
         await startPart(part);
     it.describe();
     await pay();
+    await payBack();
     whatNext();
 }
 

@@ -76,6 +76,7 @@ static void set_known_by(json_t *o, const struct db_rows *r, int row, const stru
     if (l->known_by && undecided(r, row)) {
         json_object_set_new(o, "final", json_false());
         json_object_set_new(o, "known_by", json_string(time_iso(l->known_by).s));
+        set_text(o, "known_by_note", slice_of(l->known_by_note));
     }
 }
 

@@ -10,6 +10,7 @@
 struct receipt_links {
     const char *public_url;
     int64_t known_by;                /* 0: nothing is unknown */
+    const char *known_by_note;       /* NULL: that stands; else why it moves on */
     const char *symbol;              /* of the asset; NULL: it is not configured any more */
     unsigned decimals;
     const char *explorer;            /* "" or NULL: none */
@@ -32,6 +33,16 @@ void record_sign(json_t *document, const struct key *signer);
 /* The x402 offer-receipt extension's signed receipt: {"format", "payload", "signature"}. */
 json_t *x402_receipt(const struct key *signer, const char *network, const char *url, const char *payer, int64_t issued_at,
                      const char *transaction) MUST_CHECK;
+
+/* The same extension's signed offer, which one of "accepts" it is: {"format", "acceptIndex", "payload", "signature"}. */
+struct x402_offer_terms {
+    const char *url, *network, *asset, *pay_to, *amount;
+    int64_t valid_until;
+};
+json_t *x402_offer(const struct key *signer, size_t accept_index, const struct x402_offer_terms *t) MUST_CHECK;
+/* What stands under "offer-receipt" in the 402's extensions (key "offers") and in the settlement's ("receipt"): {"info", "schema"}.
+ * Steals what. */
+json_t *x402_offer_receipt(const char *key, json_t *what) MUST_CHECK;
 
 /* ---- verifying, by anybody ---- */
 

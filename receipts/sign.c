@@ -68,6 +68,57 @@ json_t *x402_receipt(const struct key *signer, const char *network, const char *
     return json_pack("{s:s, s:o, s:s}", "format", "eip712", "payload", payload, "signature", hex);
 }
 
+static const char offer_domain[] = "x402 offer";
+static const char offer_type[] = "Offer(uint256 version,string resourceUrl,string scheme,string network,string asset,"
+                                 "string payTo,string amount,uint256 validUntil)";
+
+json_t *x402_offer(const struct key *signer, size_t accept_index, const struct x402_offer_terms *t)
+{
+    const struct hash32 words[] = {
+        typed_u64(1),
+        typed_text(slice_of(t->url)),
+        typed_text(SLICE("exact")),
+        typed_text(slice_of(t->network)),
+        typed_text(slice_of(t->asset)),
+        typed_text(slice_of(t->pay_to)),
+        typed_text(slice_of(t->amount)),
+        typed_u64((uint64_t)t->valid_until),
+    };
+    const struct hash32 digest = typed_digest(offer_domain, offer_type, words, COUNT(words));
+    OWNED char *hex = signature_hex(signer, &digest);
+    return json_pack("{s:s, s:i, s:{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:I}, s:s}", "format", "eip712", "acceptIndex",
+                     (int)accept_index, "payload", "version", 1, "resourceUrl", t->url, "scheme", "exact", "network",
+                     t->network, "asset", t->asset, "payTo", t->pay_to, "amount", t->amount, "validUntil",
+                     (json_int_t)t->valid_until, "signature", hex);
+}
+
+/* JSON Schemas, as the extension's specification has them. */
+#define SCHEMA(key, value)                                                                                             \
+    "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\","                                    \
+    "\"properties\":{\"" key "\":" value "},\"required\":[\"" key "\"]}"
+#define TEXT "{\"type\":\"string\"}"
+#define NUMBER "{\"type\":\"integer\"}"
+static const char offers_schema[] =
+    SCHEMA("offers", "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"format\":" TEXT
+                     ",\"acceptIndex\":" NUMBER ",\"payload\":{\"type\":\"object\",\"properties\":{\"version\":" NUMBER
+                     ",\"resourceUrl\":" TEXT ",\"scheme\":" TEXT ",\"network\":" TEXT ",\"asset\":" TEXT
+                     ",\"payTo\":" TEXT ",\"amount\":" TEXT ",\"validUntil\":" NUMBER
+                     "},\"required\":[\"version\",\"resourceUrl\",\"scheme\",\"network\",\"asset\",\"payTo\",\"amount\"]},"
+                     "\"signature\":" TEXT "},\"required\":[\"format\",\"signature\"]}}");
+static const char receipt_schema[] =
+    SCHEMA("receipt", "{\"type\":\"object\",\"properties\":{\"format\":" TEXT
+                      ",\"payload\":{\"type\":\"object\",\"properties\":{\"version\":" NUMBER ",\"network\":" TEXT
+                      ",\"resourceUrl\":" TEXT ",\"payer\":" TEXT ",\"issuedAt\":" NUMBER ",\"transaction\":" TEXT
+                      "},\"required\":[\"version\",\"network\",\"resourceUrl\",\"payer\",\"issuedAt\"]},"
+                      "\"signature\":" TEXT "},\"required\":[\"format\",\"signature\"]}");
+
+json_t *x402_offer_receipt(const char *key, json_t *what)
+{
+    struct json_why why;
+    const char *schema = strcmp(key, "offers") == 0 ? offers_schema : receipt_schema;
+    return json_pack("{s:{s:o}, s:o}", "info", key, what, "schema", json_read(schema, strlen(schema), &why));
+}
+
 /* ---- verifying ---- */
 
 static bool signer_of(const json_t *signature, const struct hash32 *digest, struct address *ret)

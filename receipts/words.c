@@ -48,6 +48,7 @@ const char *words_event(const char *event)
         { "refund_sent", "The refund was sent to the chain" },
         { "refund_put_off", "The refund cannot be carried out now and is tried again" },
         { "refund_lost", "The refund needs a person" },
+        { "refund_foreign", "The refund needs a person" },
         { "debt_refunded", "The refund is final" },
     };
     return find(events, COUNT(events), event);

@@ -65,7 +65,7 @@ void check_turn(struct refunds *r, const struct settler_turn *t)
         return;
     for (size_t i = 0; i < r->wallet_count; i++)
         for (size_t k = 0; k < r->net->token_count; k++)
-            compare(r, t, &r->wallets[i], &r->net->tokens[k], block);
+            compare(r, t, &r->wallets[i].address, &r->net->tokens[k], block);
     if (now >= r->report_at_ms)
         r->report_at_ms = now + (keep_report(r, t, block) ? DAY_MS : AGAIN_MS);
 }

@@ -14,6 +14,8 @@ void csv_field(struct buf *b, struct slice text)
     const bool number = text.n > 1 && text.p[0] == '-' && strspn(text.p + 1, "0123456789") == text.n - 1;
     const bool formula = text.n > 0 && strchr("=+-@\t\r", text.p[0]) && !number;
     bool quote = formula;
+    if (text.n == 0)
+        return;
     for (size_t i = 0; i < text.n; i++)
         quote = quote || strchr(",\"\r\n", text.p[i]);
     if (!quote) {
@@ -46,7 +48,8 @@ static void receipt_link(struct buf *b, const struct export_source *s, int row)
 }
 
 static const char csv_head[] =
-    "record,time,network,block,entry,kind,what,account,asset,symbol,decimals,amount,transaction,log,debt,receipt\r\n";
+    "record,time,network,block,entry,kind,what,account,asset,symbol,decimals,amount,transaction,log,debt,receipt,"
+    "reason,actor\r\n";
 
 static void csv_asset(struct buf *b, const struct export_source *s, const struct db_rows *rows, int i)
 {
@@ -67,7 +70,7 @@ static void csv_balance(struct buf *b, const struct export_source *s, const char
     csv_field(b, row_text(rows, i, "name"));
     buf_puts(b, ",");
     csv_asset(b, s, rows, i);
-    buf_printf(b, "%s,,,,\r\n", amount);
+    buf_printf(b, "%s,,,,,,\r\n", amount);
 }
 
 static void csv_row(struct buf *b, const struct export_source *s, int i)
@@ -92,6 +95,10 @@ static void csv_row(struct buf *b, const struct export_source *s, int i)
     csv_hex(b, row_bytes(r, i, "debt"));
     buf_puts(b, ",");
     receipt_link(b, s, i);
+    buf_puts(b, ",");
+    csv_field(b, row_text(r, i, "reason"));
+    buf_puts(b, ",");
+    csv_field(b, row_text(r, i, "actor"));
     buf_puts(b, "\r\n");
 }
 
@@ -146,7 +153,7 @@ static void csv_close(struct buf *b, const struct export_source *s, const struct
         csv_field(b, x->name);
         buf_printf(b, ",%s,", x->asset.p);
         csv_field(b, slice_of(symbol));
-        buf_printf(b, ",%u,%s,,,,\r\n", decimals, sum_text(&x->sum).s);
+        buf_printf(b, ",%u,%s,,,,,,\r\n", decimals, sum_text(&x->sum).s);
     }
 }
 
@@ -162,12 +169,12 @@ static void csv_trailer(struct buf *b, const struct export_source *s)
     }
     for (size_t i = 0; i < debits.n; i++) {
         const struct balance *x = &debits.of[i];
-        buf_printf(b, "sum,%s,%s,,,,debits,,%s,,,%s,,,,\r\n", time_iso(s->until).s, x->network.p, x->asset.p,
+        buf_printf(b, "sum,%s,%s,,,,debits,,%s,,,%s,,,,,,\r\n", time_iso(s->until).s, x->network.p, x->asset.p,
                    sum_text(&x->sum).s);
-        buf_printf(b, "sum,%s,%s,,,,credits,,%s,,,%s,,,,\r\n", time_iso(s->until).s, x->network.p, x->asset.p,
+        buf_printf(b, "sum,%s,%s,,,,credits,,%s,,,%s,,,,,,\r\n", time_iso(s->until).s, x->network.p, x->asset.p,
                    sum_text(&credits.of[i].sum).s);
     }
-    buf_printf(b, "count,%s,,,,,postings,,,,,%d,,,,\r\n", time_iso(s->until).s, db_count(s->rows));
+    buf_printf(b, "count,%s,,,,,postings,,,,,%d,,,,,,\r\n", time_iso(s->until).s, db_count(s->rows));
     free(debits.of);
     free(credits.of);
 }
@@ -251,6 +258,8 @@ static void hledger_head(struct buf *b, const struct export_source *s, int i)
         buf_puts(b, "\n    ; receipt:");
         receipt_link(b, s, i);
     }
+    if (!row_null(r, i, "reason"))
+        buf_printf(b, "\n    ; actor:%s\n    ; reason:%s", row_text(r, i, "actor").p, row_text(r, i, "reason").p);
     buf_puts(b, "\n");
 }
 
@@ -299,6 +308,10 @@ static json_t *entry_json(const struct export_source *s, int i)
     receipt_link(&link, s, i);
     if (link.n > 0)
         json_object_set_new(o, "receipt", json_string(link.p));
+    if (!row_null(r, i, "reason")) {
+        json_object_set_new(o, "reason", json_of_slice(row_text(r, i, "reason")));
+        json_object_set_new(o, "actor", json_of_slice(row_text(r, i, "actor")));
+    }
     json_object_set_new(o, "postings", json_array());
     return o;
 }

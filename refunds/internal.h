@@ -8,27 +8,35 @@
 
 enum { BOOKS_DB_MS = 20000 };
 
+/* Whose movements are booked. */
+struct book_wallet {
+    struct address address;
+    bool refund;   /* it pays refunds, or did */
+    uint64_t span; /* blocks of one range */
+};
+
 struct refunds {
     const struct net *net;
     const struct refund_policy *policies;
     size_t policy_count;
     const struct key *wallet; /* NULL: none */
     struct address relayer;
-    struct address
-        *wallets; /* whose movements are booked: what money is paid to, and the refund wallet last if there is one */
+    struct book_wallet *wallets; /* what money is paid to, the refund wallet, and those that were refund wallets before */
     size_t wallet_count;
     bool pinned, refused;
-    uint64_t *span;     /* blocks of one range, a wallet */
-    int64_t *pay_at_ms; /* a policy */
-    int64_t scan_at_ms, gas_at_ms, balance_at_ms, check_at_ms, report_at_ms;
-    bool low; /* said once */
+    int64_t *pay_at_ms;  /* a policy */
+    uint64_t *look_span; /* a policy: blocks of one range of paid_elsewhere */
+    int64_t pin_at_ms, scan_at_ms, gas_at_ms, balance_at_ms, check_at_ms, report_at_ms;
     struct checker *checker;
 };
 
-bool refunds_wallet_is(const struct refunds *r, const struct address *a);
 void movements_turn(struct refunds *r, const struct settler_turn *t);
 void gas_turn(struct refunds *r, const struct settler_turn *t);
 void payout_turn(struct refunds *r, const struct settler_turn *t);
+/* Whether debts that are signed for the first time are owed still, as far as the chain tells: a database that was restored
+ * has forgotten what was paid, and from which wallet. LOOK_ON: not all of it was read yet, or one was paid: not now. */
+enum look { LOOK_CLEAR, LOOK_ON };
+enum look paid_elsewhere(struct refunds *r, const struct settler_turn *t, size_t policy, const struct db_rows *due) MUST_CHECK;
 void check_turn(struct refunds *r, const struct settler_turn *t); /* balances against accounts, and the daily report */
 
 /* balanceOf(wallet) at the block. */
@@ -36,6 +44,5 @@ struct rpc_item balance_item(const struct address *token, const struct address *
 bool balance_read(const struct rpc_answer *a, struct amount *ret) MUST_CHECK;
 /* An address in a topic. */
 json_t *topic_of_address(const struct address *a) MUST_CHECK;
-void set_bare(json_t *o, const char *key, const void *p, size_t n);
 
 #endif

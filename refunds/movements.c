@@ -8,23 +8,15 @@
 #include "base/log.h"
 #include "refunds/internal.h"
 
-enum { SPAN_MAX = 2000, EVERY_MS = 1000, RECEIPTS_AT_ONCE = 25 };
+enum { EVERY_MS = 1000 };
 
 struct reading {
     struct refunds *r;
     const struct settler_turn *t;
     const struct address *wallet;
-    const struct token *token; /* of the receipt that is read now */
-    json_t *findings;
+    bool refund; /* one that pays refunds, or did */
+    size_t logs; /* of the range */
 };
-
-bool refunds_wallet_is(const struct refunds *r, const struct address *a)
-{
-    for (size_t i = 0; i < r->wallet_count; i++)
-        if (address_eq(&r->wallets[i], a))
-            return true;
-    return false;
-}
 
 /* ---- logs ---- */
 
@@ -42,93 +34,18 @@ static struct rpc_item logs_item(const struct reading *x, uint64_t from, uint64_
                                                        rpc_u64(to), "address", tokens, "topics", topics) };
 }
 
-/* The transactions that hold them, once each, with their block. False: malformed. */
-static bool add_transactions(const json_t *logs, json_t *list)
+/* Of what comes in only the refund wallet's is ours to book here. */
+static bool touches(const void *arg, const struct address *from, const struct address *to)
 {
-    size_t i;
-    json_t *log;
-    if (!json_is_array(logs))
-        return false;
-    json_array_foreach(logs, i, log)
-    {
-        struct hash32 tx;
-        if (!rpc_read_hash(json_object_get(log, "transactionHash"), &tx))
-            return false;
-        json_object_set(list, hash_text(&tx).s, json_object_get(log, "blockNumber"));
-    }
-    return true;
-}
-
-/* ---- what they say ---- */
-
-static void found(void *arg, const struct auth_event *e, const struct hash32 *nonce)
-{
-    struct reading *x = arg;
-    const bool out = address_eq(&e->from, x->wallet), in = x->r->wallet && address_eq(&e->to, &x->r->wallet->address);
-    if (!out && !(in && address_eq(&e->to, x->wallet)))
-        return;
-    json_t *f = json_object();
-    set_bare(f, "tx", e->tx.b, 32);
-    set_bare(f, "block_hash", e->block_hash.b, 32);
-    set_bare(f, "asset", x->token->address.b, 20);
-    set_bare(f, "sender", e->from.b, 20);
-    set_bare(f, "receiver", e->to.b, 20);
-    if (nonce)
-        set_bare(f, "nonce", nonce->b, 32);
-    json_object_set_new(f, "amount", json_string(amount_text(e->value).s));
-    json_object_set_new(f, "log_index", json_integer((json_int_t)e->log_index));
-    json_object_set_new(f, "block", json_integer((json_int_t)e->block));
-    json_array_append_new(x->findings, f);
-}
-
-/* A receipt in the chain's own block of that number; its findings get the block's time. */
-static bool read_one(struct reading *x, const struct rpc_answer *receipt_answer, const struct rpc_answer *block_answer)
-{
-    struct receipt receipt = { 0 };
-    struct block b;
-    const size_t before = json_array_size(x->findings);
-    bool ok = receipt_answer->rc == RPC_OK && receipt_read(receipt_answer->result, &receipt) && receipt.found &&
-              block_answer->rc == RPC_OK && block_read(block_answer->result, &b) &&
-              hash_eq(&b.hash, &receipt.block_hash) && b.number <= x->t->final.number;
-    for (size_t i = 0; ok && i < x->r->net->token_count; i++) {
-        x->token = &x->r->net->tokens[i];
-        ok = receipt_each_transfer(&receipt, &x->token->address, NULL, found, x);
-    }
-    for (size_t i = before; ok && i < json_array_size(x->findings); i++)
-        json_object_set_new(json_array_get(x->findings, i), "block_time", json_integer((json_int_t)b.time));
-    receipt_done(&receipt);
-    return ok;
-}
-
-static bool read_all(struct reading *x, json_t *transactions)
-{
-    struct rpc_item items[2 * RECEIPTS_AT_ONCE];
-    size_t n = 0, left = json_object_size(transactions);
-    const char *tx;
-    json_t *block;
-    json_object_foreach(transactions, tx, block)
-    {
-        items[n++] = (struct rpc_item){ "eth_getTransactionReceipt", json_pack("[s]", tx) };
-        items[n++] = (struct rpc_item){ "eth_getBlockByNumber", json_pack("[O, b]", block, 0) };
-        if (--left > 0 && n < COUNT(items))
-            continue;
-        struct rpc_answers r = settler_ask(x->t->desk, items, n);
-        bool ok = true;
-        for (size_t i = 0; i < n; i += 2)
-            ok = ok && read_one(x, &r.a[i], &r.a[i + 1]);
-        rpc_answers_done(&r);
-        if (!ok)
-            return false;
-        n = 0;
-    }
-    return true;
+    const struct reading *x = arg;
+    return address_eq(from, x->wallet) || (x->refund && address_eq(to, x->wallet));
 }
 
 /* ---- one range ---- */
 
-static bool record(const struct reading *x, uint64_t from, uint64_t to)
+static bool record(const struct reading *x, uint64_t from, uint64_t to, const json_t *findings)
 {
-    OWNED char *text = json_write(x->findings);
+    OWNED char *text = json_write(findings);
     DB_ARGS a = { 0 };
     arg_text(&a, x->r->net->id);
     arg_bytes(&a, x->wallet->b, 20);
@@ -137,8 +54,8 @@ static bool record(const struct reading *x, uint64_t from, uint64_t to)
     arg_text(&a, text);
     arg_text(&a, x->t->by);
     FAILPOINT("ledger-before-movements");
-    if (json_array_size(x->findings) > 0)
-        log_info("ledger.moved", "network=%s movements=%zu up_to=%" PRIu64, x->r->net->id, json_array_size(x->findings),
+    if (json_array_size(findings) > 0)
+        log_info("ledger.moved", "network=%s movements=%zu up_to=%" PRIu64, x->r->net->id, json_array_size(findings),
                  to);
     bool ok = db_wait(x->t->db, "movements_record", &a, clock_mono_ms() + BOOKS_DB_MS, NULL) == DB_OK;
     FAILPOINT("ledger-after-movements");
@@ -147,17 +64,21 @@ static bool record(const struct reading *x, uint64_t from, uint64_t to)
 
 static bool scan_range(struct reading *x, uint64_t from, uint64_t to)
 {
-    const bool both = x->r->wallet && address_eq(x->wallet, &x->r->wallet->address);
+    const size_t n = x->refund ? 2 : 1;
     struct rpc_item items[2] = { logs_item(x, from + 1, to, true) };
-    if (both)
+    if (x->refund)
         items[1] = logs_item(x, from + 1, to, false);
-    struct rpc_answers r = settler_ask(x->t->desk, items, both ? 2 : 1);
-    JSON *transactions = json_object();
+    struct rpc_answers r = settler_ask(x->t->desk, items, n);
+    JSON *logs = json_array();
     bool ok = true;
-    for (size_t i = 0; i < (both ? 2u : 1u); i++)
-        ok = ok && r.a[i].rc == RPC_OK && add_transactions(r.a[i].result, transactions);
+    for (size_t i = 0; ok && i < n; i++)
+        ok = r.a[i].rc == RPC_OK && json_is_array(r.a[i].result) && json_array_extend(logs, r.a[i].result) == 0;
     rpc_answers_done(&r);
-    return ok && read_all(x, transactions) && record(x, from, to);
+    x->logs = json_array_size(logs);
+    if (!ok || (x->logs > SETTLER_LOGS_MOST && to - from > 1))
+        return false;
+    JSON *findings = settler_transfers(x->t->desk, logs, touches, x);
+    return findings && record(x, from, to, findings);
 }
 
 /* The books of a wallet begin with what it holds where its scan begins. */
@@ -179,8 +100,12 @@ static bool open_wallet(const struct reading *x, uint64_t block)
             json_object_set_new(balances, address_lower(&n->tokens[i].address).s, json_string(amount_text(have).s));
     }
     rpc_answers_done(&r);
-    if (!ok)
+    if (!ok) {
+        log_warn("ledger.not_opened",
+                 "network=%s wallet=%s block=%" PRIu64 " hint=the node does not tell the balance there; an archive does",
+                 n->id, address_lower(x->wallet).s, block);
         return false;
+    }
     OWNED char *text = json_write(balances);
     DB_ARGS a = { 0 };
     arg_text(&a, n->id);
@@ -191,10 +116,11 @@ static bool open_wallet(const struct reading *x, uint64_t block)
     return db_wait(x->t->db, "wallet_open", &a, clock_mono_ms() + BOOKS_DB_MS, NULL) == DB_OK;
 }
 
-/* A range that a provider refuses is halved, one that works grows again. False: there is more to do. */
+/* False: there is more to do. */
 static bool scan_wallet(struct refunds *r, const struct settler_turn *t, size_t i)
 {
-    struct reading x = { .r = r, .t = t, .wallet = &r->wallets[i] };
+    struct reading x = { .r = r, .t = t, .wallet = &r->wallets[i].address, .refund = r->wallets[i].refund };
+    uint64_t *span = &r->wallets[i].span;
     DB_ARGS a = { 0 };
     DB_ROWS *rows = NULL;
     arg_text(&a, r->net->id);
@@ -203,17 +129,17 @@ static bool scan_wallet(struct refunds *r, const struct settler_turn *t, size_t 
     if (db_wait(t->db, "movement_cursor", &a, clock_mono_ms() + BOOKS_DB_MS, &rows) != DB_OK ||
         row_null(rows, 0, "block"))
         return true;
-    const uint64_t from = (uint64_t)row_int(rows, 0, "block"), span = r->span[i] ? r->span[i] : SPAN_MAX;
+    const uint64_t from = (uint64_t)row_int(rows, 0, "block");
     if (!row_bool(rows, 0, "opened"))
         return !open_wallet(&x, from);
     if (from >= t->final.number)
         return true;
-    const uint64_t to = t->final.number - from > span ? from + span : t->final.number;
-    x.findings = json_array();
+    if (*span == 0)
+        *span = settler_span(0, true, 0);
+    const uint64_t to = t->final.number - from > *span ? from + *span : t->final.number;
     const bool ok = scan_range(&x, from, to);
-    json_decref(x.findings);
-    r->span[i] = ok ? (span * 2 < SPAN_MAX ? span * 2 : SPAN_MAX) : span / 2 > 0 ? span / 2 : 1;
-    return !ok || to >= t->final.number;
+    *span = settler_span(*span, ok, x.logs);
+    return ok ? to >= t->final.number : x.logs <= SETTLER_LOGS_MOST;
 }
 
 void movements_turn(struct refunds *r, const struct settler_turn *t)

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "refunds/internal.h"
 
-enum { VALID_S = 3600, BATCH_GAS = 60000, EACH_GAS = 110000, BATCH_LIMIT = 100, LOW_SAID_MS = 600000 };
+enum { VALID_S = 3600, BATCH_GAS = 60000, EACH_GAS = 110000, BATCH_LIMIT = 100, LOOK_MS = 1000 };
 
 struct batch {
     struct refunds *r;
@@ -94,8 +94,8 @@ static json_t *signed_json(const struct batch *b, const int *rows, int n)
         const struct authorization *a = &b->refund[rows[i]];
         const struct slice id = row_bytes(b->due, rows[i], "id");
         json_t *o = json_object();
-        set_bare(o, "id", id.p, id.n);
-        set_bare(o, "signature", a->signature, a->signature_n);
+        json_set_bare(o, "id", id.p, id.n);
+        json_set_bare(o, "signature", a->signature, a->signature_n);
         json_object_set_new(o, "valid_before", json_integer((json_int_t)amount_u64_cap(a->valid_before)));
         json_array_append_new(list, o);
     }
@@ -225,8 +225,9 @@ static bool approve(struct refunds *r, const struct settler_turn *t, const struc
            db_wait(t->db, "debts_approve", &a, clock_mono_ms() + BOOKS_DB_MS, NULL) == DB_OK;
 }
 
-static void policy_turn(struct refunds *r, const struct settler_turn *t, const struct refund_policy *p)
+static void policy_turn(struct refunds *r, const struct settler_turn *t, size_t policy)
 {
+    const struct refund_policy *p = &r->policies[policy];
     struct batch b = { .r = r, .t = t, .p = p };
     struct amount have;
     if (!approve(r, t, p) || !r->wallet || p->mode == REFUNDS_OFF || !read_funds(r, t, p, &have))
@@ -242,6 +243,13 @@ static void policy_turn(struct refunds *r, const struct settler_turn *t, const s
     if (db_wait(t->db, "payouts_due", &a, clock_mono_ms() + BOOKS_DB_MS, &due) != DB_OK || db_count(due) == 0)
         return;
     FAILPOINT("refund-after-due");
+    switch (paid_elsewhere(r, t, policy, due)) {
+    case LOOK_ON:
+        r->pay_at_ms[policy] = clock_mono_ms() + LOOK_MS;
+        return;
+    case LOOK_CLEAR:
+        break;
+    }
     b.due = due;
     pay(&b);
 }
@@ -252,6 +260,6 @@ void payout_turn(struct refunds *r, const struct settler_turn *t)
         if (r->policies[i].net != r->net || clock_mono_ms() < r->pay_at_ms[i])
             continue;
         r->pay_at_ms[i] = clock_mono_ms() + r->policies[i].every_s * 1000;
-        policy_turn(r, t, &r->policies[i]);
+        policy_turn(r, t, i);
     }
 }

@@ -4,12 +4,7 @@
 #include "base/log.h"
 #include "refunds/internal.h"
 
-void set_bare(json_t *o, const char *key, const void *p, size_t n)
-{
-    OWNED char *hex = mem_new(2 * n + 1);
-    hex_write_bare(hex, p, n);
-    json_object_set_new(o, key, json_string(hex));
-}
+enum { PIN_MS = 10000 };
 
 json_t *topic_of_address(const struct address *a)
 {
@@ -36,6 +31,25 @@ bool balance_read(const struct rpc_answer *a, struct amount *ret)
     return true;
 }
 
+static struct book_wallet *wallet_of(const struct refunds *r, const struct address *a)
+{
+    for (size_t i = 0; i < r->wallet_count; i++)
+        if (address_eq(&r->wallets[i].address, a))
+            return &r->wallets[i];
+    return NULL;
+}
+
+static void add_wallet(struct refunds *r, const struct address *a, bool refund)
+{
+    struct book_wallet *known = wallet_of(r, a);
+    if (!known) {
+        r->wallets = mem_resize(r->wallets, r->wallet_count + 1, sizeof *r->wallets);
+        r->wallets[r->wallet_count++] = (struct book_wallet){ .address = *a, .refund = refund };
+    } else if (refund) {
+        known->refund = true;
+    }
+}
+
 struct refunds *refunds_new(const struct net *n, const struct refund_policy *policies, size_t count,
                             const struct key *wallet, const struct address *relayer)
 {
@@ -45,13 +59,12 @@ struct refunds *refunds_new(const struct net *n, const struct refund_policy *pol
     r->policy_count = count;
     r->wallet = wallet;
     r->relayer = *relayer;
-    r->wallets = mem_new((n->wallet_count + 1) * sizeof *r->wallets);
-    memcpy(r->wallets, n->wallets, n->wallet_count * sizeof *r->wallets);
-    r->wallet_count = n->wallet_count;
-    if (wallet && !refunds_wallet_is(r, &wallet->address))
-        r->wallets[r->wallet_count++] = wallet->address;
-    r->span = mem_new(r->wallet_count * sizeof *r->span);
+    for (size_t i = 0; i < n->wallet_count; i++)
+        add_wallet(r, &n->wallets[i], false);
+    if (wallet)
+        add_wallet(r, &wallet->address, true);
     r->pay_at_ms = mem_new((count + 1) * sizeof *r->pay_at_ms);
+    r->look_span = mem_new((count + 1) * sizeof *r->look_span);
     return r;
 }
 
@@ -60,29 +73,41 @@ void refunds_free(struct refunds *r)
     if (r->checker)
         checker_free(r->checker);
     free(r->wallets);
-    free(r->span);
     free(r->pay_at_ms);
+    free(r->look_span);
     free(r);
 }
 
-static void add_wallet(json_t *list, const struct address *a, const char *role)
+/* ---- which wallets are ours ---- */
+
+static void name_wallet(json_t *list, const struct address *a, const char *role)
 {
     json_t *o = json_object();
-    set_bare(o, "address", a->b, 20);
+    json_set_bare(o, "address", a->b, 20);
     json_object_set_new(o, "role", json_string(role));
     json_array_append_new(list, o);
 }
 
-/* Which wallets are ours. Another refund wallet than the one that signed what is still open is refused: two wallets
- * could pay one debt. */
+/* As the configuration has them. */
+static json_t *named_wallets(const struct refunds *r)
+{
+    json_t *list = json_array();
+    const struct net *n = r->net;
+    for (size_t i = 0; i < n->wallet_count; i++)
+        if (!r->wallet || !address_eq(&n->wallets[i], &r->wallet->address))
+            name_wallet(list, &n->wallets[i], "receive");
+    if (r->wallet)
+        name_wallet(list, &r->wallet->address, "refund");
+    if (!wallet_of(r, &r->relayer))
+        name_wallet(list, &r->relayer, "relayer");
+    return list;
+}
+
+/* Another refund wallet than the one that signed what is still open is refused: two wallets could pay one debt. Those that
+ * paid before are read on, since what they sent is in the books. Asked again and again: a person may name one more. */
 static bool pin(struct refunds *r, const struct settler_turn *t)
 {
-    JSON *list = json_array();
-    for (size_t i = 0; i < r->wallet_count; i++)
-        add_wallet(list, &r->wallets[i],
-                   r->wallet && address_eq(&r->wallets[i], &r->wallet->address) ? "refund" : "receive");
-    if (!refunds_wallet_is(r, &r->relayer))
-        add_wallet(list, &r->relayer, "relayer");
+    JSON *list = named_wallets(r);
     OWNED char *text = json_write(list);
     DB_ARGS a = { 0 };
     DB_ROWS *rows = NULL;
@@ -90,22 +115,37 @@ static bool pin(struct refunds *r, const struct settler_turn *t)
     arg_text(&a, text);
     if (db_wait(t->db, "wallets_pin", &a, clock_mono_ms() + BOOKS_DB_MS, &rows) != DB_OK)
         return false;
-    if (!row_is(rows, 0, "verdict", "ok") && !r->refused)
+    const bool refused = !row_is(rows, 0, "verdict", "ok");
+    if (refused && !r->refused)
         log_error("ledger.wallet_changed",
                   "network=%s hint=refunds signed by another wallet are not proven dead; configure that wallet again",
                   r->net->id);
-    r->refused = !row_is(rows, 0, "verdict", "ok");
-    r->pinned = !r->refused;
-    if (r->pinned)
+    r->refused = refused;
+    r->pinned = !refused;
+    for (int i = 0; r->pinned && i < db_count(rows); i++) {
+        struct address former;
+        if (row_copy(rows, i, "former", former.b, 20))
+            add_wallet(r, &former, true);
+    }
+    if (r->pinned && !r->checker)
         r->checker = checker_new(t->loop, t->rpc);
     return r->pinned;
+}
+
+static bool pinned(struct refunds *r, const struct settler_turn *t)
+{
+    const int64_t now = clock_mono_ms();
+    if (r->pinned && now < r->pin_at_ms)
+        return true;
+    r->pin_at_ms = now + PIN_MS;
+    return pin(r, t);
 }
 
 /* Only the owner of the relayer's lease: one settler of several. */
 void refunds_turn(void *arg, const struct settler_turn *t)
 {
     struct refunds *r = arg;
-    if (!t->owner || (!r->pinned && !pin(r, t)))
+    if (!t->owner || !pinned(r, t))
         return;
     movements_turn(r, t);
     gas_turn(r, t);

@@ -3,6 +3,8 @@
 #include <string.h>
 #include <strings.h>
 
+enum { TYPE_MAX = 100 };
+
 /* ---- the query ---- */
 
 struct pair {
@@ -148,29 +150,43 @@ static void add_part(struct buf *b, char kind, struct slice s)
     buf_add(b, s.p, s.n);
 }
 
-/* The media type without its parameters; small letters. */
-static struct slice media_type(struct slice s, char room[100])
+static struct slice trimmed(struct slice s)
 {
-    size_t n = 0;
-    while (n < s.n && n < 99 && s.p[n] != ';' && s.p[n] != ' ' && s.p[n] != '\t') {
-        room[n] = (char)(s.p[n] >= 'A' && s.p[n] <= 'Z' ? s.p[n] + 32 : s.p[n]);
-        n++;
-    }
-    room[n] = '\0';
-    return (struct slice){ room, n };
+    while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
+        s = (struct slice){ s.p + 1, s.n - 1 };
+    while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
+        s.n--;
+    return s;
 }
 
-static bool is_json(struct slice type)
+static bool is_word(struct slice s, const char *word)
 {
-    return slice_is(type, "application/json") || (type.n > 5 && memcmp(type.p + type.n - 5, "+json", 5) == 0);
+    return s.n == strlen(word) && strncasecmp(s.p, word, s.n) == 0;
+}
+
+/* JSON, and nothing said of it that makes other arguments of the same text: a parameter may name another charset, or a dialect. ret: its
+ * media type in small letters, held in room. */
+static bool is_json(struct slice content_type, char room[TYPE_MAX], struct slice *ret)
+{
+    const char *end = content_type.n ? memchr(content_type.p, ';', content_type.n) : NULL;
+    const size_t n = end ? (size_t)(end - content_type.p) : content_type.n;
+    const struct slice type = trimmed((struct slice){ content_type.p, n });
+    const struct slice more = trimmed(end ? (struct slice){ end + 1, content_type.n - n - 1 } : (struct slice){ NULL, 0 });
+    if (type.n > TYPE_MAX || (more.n && !is_word(more, "charset=utf-8") && !is_word(more, "charset=\"utf-8\"")))
+        return false;
+    for (size_t i = 0; i < type.n; i++)
+        room[i] = (char)(type.p[i] >= 'A' && type.p[i] <= 'Z' ? type.p[i] + 32 : type.p[i]);
+    *ret = (struct slice){ room, type.n };
+    return slice_is(*ret, "application/json") || (type.n > 5 && memcmp(room + type.n - 5, "+json", 5) == 0);
 }
 
 static void add_body(const struct question *q, struct buf *b)
 {
-    char room[100];
-    const struct slice type = media_type(q->content_type, room);
+    char room[TYPE_MAX];
+    struct slice type;
     BUF json = { 0 };
-    if (q->body.n && !q->content_encoding.p && is_json(type) && canonical_json(q->body, q->volatiles, q->volatile_count, &json)) {
+    if (q->body.n && !q->content_encoding.p && is_json(q->content_type, room, &type) &&
+        canonical_json(q->body, q->volatiles, q->volatile_count, &json)) {
         add_part(b, 't', type);
         add_part(b, 'j', (struct slice){ json.p, json.n });
         return;

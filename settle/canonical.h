@@ -2,7 +2,8 @@
  *
  * What is made one: the order of query names, the spelling of percent-encoding (RFC 3986: unreserved characters decoded, hex digits
  * upper case), and in a JSON body the order of keys, white space and escapes. What stays as it is written: numbers (1.0 is not 1), the
- * order of equal names, a name with an empty value and one without, every other body byte for byte. Less what the tool marks volatile.
+ * order of equal names, a name with an empty value and one without, every other body byte for byte (also JSON whose media type has a
+ * parameter that is not its charset, UTF-8). Less what the tool marks volatile.
  * In doubt two spellings stay two questions: the second is paid for, never wrongly answered. */
 #ifndef SETTLE_CANONICAL_H
 #define SETTLE_CANONICAL_H

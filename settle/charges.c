@@ -88,7 +88,7 @@ static void mined(struct desk *d, const struct db_rows *rows, int i, const struc
     struct wanted w;
     SCOPE(receipt_done) struct receipt again = { .found = false };
     uint64_t time;
-    const struct place place = { r->tx, r->block_hash, r->block };
+    const struct log_place place = { r->tx, r->block_hash, r->block };
     if (!desk_deep(d, r->block) || !desk_landed(d, &place, &again, &time))
         return;
     if (again.success && find_transfer(&again, rows, i, &w)) {

@@ -64,18 +64,16 @@ struct mined {
 void desk_unstick(struct desk *d, const struct db_rows *open, const struct mined *m);
 void desk_fill_gap(struct desk *d, const struct db_rows *open);
 
-/* Where a log stands, and what the transaction there did. Rows that name an authorization have "asset", "payer" and "nonce". */
+/* Where an authorization was used, and what the transaction there did. Rows that name an authorization have "asset", "payer" and "nonce". */
 struct auth_key { struct address asset, payer; struct hash32 nonce; };
-struct place { struct hash32 tx, block_hash; uint64_t block; };
 void desk_key(const struct db_rows *rows, int i, struct auth_key *ret);
 struct rpc_item desk_ask_flag(const struct db_rows *rows, int i, uint64_t block) MUST_CHECK;    /* is it used? */
 bool desk_read_flag(const struct rpc_answer *a, bool *ret) MUST_CHECK;
-bool place_read(const json_t *log, struct place *ret) MUST_CHECK;
 /* The transaction that used or cancelled the nonce of row i ("from_block" too), from the token's own indexed logs. */
 enum seek { SEEK_FOUND, SEEK_NONE /* the nodes have no such log */, SEEK_FAILED };
-enum seek desk_seek(struct desk *d, const struct db_rows *rows, int i, struct place *ret) MUST_CHECK;
+enum seek desk_seek(struct desk *d, const struct db_rows *rows, int i, struct log_place *ret) MUST_CHECK;
 /* Its receipt, or what all logs of its block say in its stead, in a block of the chain as it is now. Caller: receipt_done. */
-bool desk_landed(struct desk *d, const struct place *p, struct receipt *ret, uint64_t *ret_time) MUST_CHECK;
+bool desk_landed(struct desk *d, const struct log_place *p, struct receipt *ret, uint64_t *ret_time) MUST_CHECK;
 /* If it is a transaction of our wallet's and deep: records all that it proves and its own end, as if desk_prove had found it. */
 bool desk_mined(struct desk *d, const struct receipt *r, uint64_t block_time) MUST_CHECK;
 

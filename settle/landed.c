@@ -35,18 +35,7 @@ bool desk_read_flag(const struct rpc_answer *a, bool *ret)
     return true;
 }
 
-bool place_read(const json_t *log, struct place *ret)
-{
-    struct place p;
-    if (!rpc_read_hash(json_object_get(log, "transactionHash"), &p.tx) ||
-        !rpc_read_hash(json_object_get(log, "blockHash"), &p.block_hash) ||
-        !rpc_read_u64(json_object_get(log, "blockNumber"), &p.block))
-        return false;
-    *ret = p;
-    return true;
-}
-
-enum seek desk_seek(struct desk *d, const struct db_rows *rows, int i, struct place *ret)
+enum seek desk_seek(struct desk *d, const struct db_rows *rows, int i, struct log_place *ret)
 {
     struct auth_key key = { 0 };
     desk_key(rows, i, &key);
@@ -54,14 +43,14 @@ enum seek desk_seek(struct desk *d, const struct db_rows *rows, int i, struct pl
                                                          (uint64_t)row_int(rows, i, "from_block"), d->head.number) };
     struct rpc_answers r = quorum_wait(d, &item, 1);
     const json_t *logs = r.a[0].rc == RPC_OK ? r.a[0].result : NULL;
-    enum seek s = place_read(json_array_get(logs, 0), ret)               ? SEEK_FOUND
+    enum seek s = log_place_read(json_array_get(logs, 0), ret)               ? SEEK_FOUND
                   : json_is_array(logs) && json_array_size(logs) == 0 ? SEEK_NONE
                                                                       : SEEK_FAILED;
     rpc_answers_done(&r);
     return s;
 }
 
-static bool from_receipt(struct desk *d, const struct place *p, struct receipt *ret)
+static bool from_receipt(struct desk *d, const struct log_place *p, struct receipt *ret)
 {
     struct rpc_item item = { "eth_getTransactionReceipt", json_pack("[s]", hash_text(&p->tx).s) };
     struct rpc_answers r = quorum_wait(d, &item, 1);
@@ -70,7 +59,7 @@ static bool from_receipt(struct desk *d, const struct place *p, struct receipt *
     return ok;
 }
 
-static bool from_logs(struct desk *d, const struct place *p, struct receipt *ret)
+static bool from_logs(struct desk *d, const struct log_place *p, struct receipt *ret)
 {
     struct rpc_item item = { "eth_getLogs", json_pack("[{s:s}]", "blockHash", hash_text(&p->block_hash).s) };
     struct rpc_answers r = quorum_wait(d, &item, 1);
@@ -94,7 +83,7 @@ static bool read_time(struct desk *d, const struct receipt *r, uint64_t *ret)
     return ok;
 }
 
-bool desk_landed(struct desk *d, const struct place *p, struct receipt *ret, uint64_t *ret_time)
+bool desk_landed(struct desk *d, const struct log_place *p, struct receipt *ret, uint64_t *ret_time)
 {
     SCOPE(receipt_done) struct receipt r = { .found = false };
     if (!from_receipt(d, p, &r) && !from_logs(d, p, &r))

@@ -79,7 +79,7 @@ static void used(struct desk *d, const struct db_rows *rows, int i)
     SCOPE(receipt_done) struct receipt receipt = { .found = false };
     struct auth_key key;
     struct auth_event e;
-    struct place place;
+    struct log_place place;
     uint64_t time;
     enum seek s = desk_seek(d, rows, i, &place);
     if (s == SEEK_NONE && deadline_passed(d, rows, i))

@@ -7,73 +7,23 @@
 #include "base/failpoint.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "chain/tempo_tx.h"
 #include "settle/desk.h"
-#include "settle/mpp_challenge.h"
 
-enum { SPAN_MAX = 2000, EVERY_MS = 2000, RECONCILE_MS = 300000 };
+enum { EVERY_MS = 2000, RECONCILE_MS = 300000 };
 
 /* One range of one wallet's logs on its way into the books. */
 struct scan {
     struct desk *d;
     const struct address *wallet;
     bool ours;                       /* else a seller's: only what we know of is booked */
-    const struct token *token;       /* of the receipt that is read now */
-    const struct receipt *receipt;   /* likewise */
-    uint64_t block_time;
-    json_t *findings;
+    size_t logs;                     /* of the range */
 };
 
-static void set_bare(json_t *o, const char *key, const void *p, size_t n)
+static bool reaches(const void *arg, const struct address *from, const struct address *to)
 {
-    char hex[65];
-    hex_write_bare(hex, p, n);
-    json_object_set_new(o, key, json_string(hex));
-}
-
-static void add_finding(struct scan *s, const struct auth_event *e, const struct address *asset, const struct hash32 *nonce,
-                        const struct hash32 *memo)
-{
-    json_t *f = json_object();
-    set_bare(f, "tx", e->tx.b, 32);
-    set_bare(f, "block_hash", e->block_hash.b, 32);
-    set_bare(f, "asset", asset->b, 20);
-    set_bare(f, "sender", e->from.b, 20);
-    set_bare(f, "receiver", e->to.b, 20);
-    if (nonce)
-        set_bare(f, "nonce", nonce->b, 32);
-    if (memo)
-        set_bare(f, "memo", memo->b, 32);
-    json_object_set_new(f, "amount", json_string(amount_text(e->value).s));
-    json_object_set_new(f, "log_index", json_integer((json_int_t)e->log_index));
-    json_object_set_new(f, "block", json_integer((json_int_t)e->block));
-    json_object_set_new(f, "block_time", json_integer((json_int_t)s->block_time));
-    json_array_append_new(s->findings, f);
-}
-
-static void found(void *arg, const struct auth_event *e, const struct hash32 *nonce)
-{
-    struct scan *s = arg;
-    add_finding(s, e, &s->token->address, nonce, NULL);
-}
-
-static bool is_sold_for(const struct net *n, const struct address *token)
-{
-    for (size_t i = 0; i < n->token_count; i++)
-        if (address_eq(&n->tokens[i].address, token))
-            return true;
-    return false;
-}
-
-/* On Tempo: of our tokens, and of any where the memo names a challenge of ours. */
-static void moved(void *arg, const struct tempo_moved *m)
-{
-    struct scan *s = arg;
-    const struct auth_event e = { .kind = AUTH_EVENT_TRANSFER, .tx = s->receipt->tx, .block_hash = s->receipt->block_hash,
-                                  .block = s->receipt->block, .log_index = m->log_index, .from = m->from, .to = m->to, .value = m->amount };
-    const bool ours = m->has_memo && mpp_memo_of_realm(&m->memo, slice_of(s->d->net->realm));
-    if (ours || is_sold_for(s->d->net, &m->token))
-        add_finding(s, &e, &m->token, NULL, ours ? &m->memo : NULL);
+    const struct scan *s = arg;
+    (void)from;
+    return address_eq(to, s->wallet);
 }
 
 /* ---- the logs of a range, less those that are booked ---- */
@@ -128,7 +78,7 @@ static json_t *log_names(const json_t *logs)
         if (!rpc_read_hash(json_object_get(log, "transactionHash"), &tx) || !rpc_read_u64(json_object_get(log, "logIndex"), &index))
             return NULL;
         json_t *o = json_object();
-        set_bare(o, "tx", tx.b, 32);
+        json_set_bare(o, "tx", tx.b, 32);
         json_object_set_new(o, "log_index", json_integer((json_int_t)index));
         json_array_append_new(list, o);
     }
@@ -149,9 +99,9 @@ static json_t *booked_names(const struct db_rows *known)
     return booked;
 }
 
-/* The transactions that hold a log which is not booked, each with such a log. NULL: the database did not answer, or knows of a
- * Transfer that ought to be among them: some are left out, so the cursor does not pass here. */
-static json_t *unknown_transactions(struct scan *s, uint64_t from, uint64_t to, const json_t *logs)
+/* The logs that are not booked. NULL: the database did not answer, or knows of a Transfer that ought to be among them: some are left
+ * out, so the cursor does not pass here. */
+static json_t *unknown_logs(struct scan *s, uint64_t from, uint64_t to, const json_t *logs)
 {
     JSON *names = log_names(logs);
     if (!names)
@@ -172,39 +122,22 @@ static json_t *unknown_transactions(struct scan *s, uint64_t from, uint64_t to, 
         return NULL;
     }
     JSON *booked = booked_names(known);
-    json_t *unknown = json_object(), *name;
+    json_t *unknown = json_array(), *name;
     size_t i;
     json_array_foreach(names, i, name) {
         const char *tx = json_str(name, "tx");
         OWNED char *key = str_format("%s %" JSON_INTEGER_FORMAT, tx, json_integer_value(json_object_get(name, "log_index")));
         if (!json_object_get(booked, key))
-            json_object_set(unknown, tx, json_array_get(logs, i));
+            json_array_append(unknown, json_array_get(logs, i));
     }
     return unknown;
 }
 
-/* ---- what they say ---- */
+/* ---- one range ---- */
 
-static bool read_transaction(struct scan *s, const json_t *log)
+static bool record(const struct scan *s, uint64_t from, uint64_t to, const struct hash32 *to_hash, const json_t *findings)
 {
-    SCOPE(receipt_done) struct receipt receipt = { .found = false };
-    struct place place;
-    if (!place_read(log, &place) || !desk_landed(s->d, &place, &receipt, &s->block_time))
-        return false;
-    bool ok = true;
-    s->receipt = &receipt;
-    if (s->d->net->tempo)
-        return tempo_each_transfer(&receipt, s->wallet, moved, s);
-    for (size_t i = 0; ok && i < s->d->net->token_count; i++) {
-        s->token = &s->d->net->tokens[i];
-        ok = receipt_each_transfer(&receipt, &s->token->address, s->wallet, found, s);
-    }
-    return ok;
-}
-
-static bool record(struct scan *s, uint64_t from, uint64_t to, const struct hash32 *to_hash)
-{
-    OWNED char *text = json_write(s->findings);
+    OWNED char *text = json_write(findings);
     DB_ARGS a = { 0 };
     arg_text(&a, s->d->net->id);
     arg_bytes(&a, s->wallet->b, 20);
@@ -215,12 +148,10 @@ static bool record(struct scan *s, uint64_t from, uint64_t to, const struct hash
     arg_text(&a, s->d->by);
     arg_bool(&a, s->ours);
     FAILPOINT("settler-before-scan");
-    if (json_array_size(s->findings) > 0)
-        log_info("settler.found", "network=%s transfers=%zu up_to=%" PRIu64, s->d->net->id, json_array_size(s->findings), to);
+    if (json_array_size(findings) > 0)
+        log_info("settler.found", "network=%s transfers=%zu up_to=%" PRIu64, s->d->net->id, json_array_size(findings), to);
     return db_wait(s->d->db, "scan_record", &a, clock_mono_ms() + DESK_DB_MS, NULL) == DB_OK;
 }
-
-/* ---- one range ---- */
 
 static bool scan_range(struct scan *s, uint64_t from, uint64_t to)
 {
@@ -230,16 +161,14 @@ static bool scan_range(struct scan *s, uint64_t from, uint64_t to)
     bool ok = r.a[0].rc == RPC_OK && block_read(r.a[0].result, &last);
     rpc_answers_done(&r);
     JSON *logs = ok ? read_logs(s, from, to) : NULL;
-    JSON *unknown = logs ? unknown_transactions(s, from, to, logs) : NULL;
-    const char *tx;
-    json_t *log;
-    ok = unknown != NULL;
-    json_object_foreach(unknown, tx, log)
-        ok = ok && read_transaction(s, log);
-    return ok && record(s, from, to, &last.hash);
+    s->logs = json_array_size(logs);
+    if (!logs || (s->logs > SETTLER_LOGS_MOST && to - from > 1))
+        return false;
+    JSON *unknown = unknown_logs(s, from, to, logs);
+    JSON *findings = unknown ? settler_transfers(s->d, unknown, reaches, s) : NULL;
+    return findings && record(s, from, to, &last.hash, findings);
 }
 
-/* Providers refuse ranges that are too long, each in words of its own: a range that fails is halved, one that works grows again. */
 static bool scan_wallet(struct desk *d, const struct address *wallet, bool ours)
 {
     DB_ARGS a = { 0 };
@@ -249,15 +178,16 @@ static bool scan_wallet(struct desk *d, const struct address *wallet, bool ours)
     arg_int(&a, (int64_t)d->final.number);
     if (db_wait(d->db, "scan_cursor", &a, clock_mono_ms() + DESK_DB_MS, &rows) != DB_OK)
         return false;
-    uint64_t from = (uint64_t)row_int(rows, 0, "block"), span = d->scan_span ? d->scan_span : SPAN_MAX;
+    if (d->scan_span == 0)
+        d->scan_span = settler_span(0, true, 0);
+    uint64_t from = (uint64_t)row_int(rows, 0, "block");
     if (from >= d->final.number)
         return true;
-    uint64_t to = d->final.number - from > span ? from + span : d->final.number;
-    struct scan s = { .d = d, .wallet = wallet, .ours = ours, .findings = json_array() };
+    uint64_t to = d->final.number - from > d->scan_span ? from + d->scan_span : d->final.number;
+    struct scan s = { .d = d, .wallet = wallet, .ours = ours };
     bool ok = scan_range(&s, from, to);
-    json_decref(s.findings);
-    d->scan_span = ok ? (span * 2 < SPAN_MAX ? span * 2 : SPAN_MAX) : span / 2 > 0 ? span / 2 : 1;
-    if (ok && to < d->final.number)
+    d->scan_span = settler_span(d->scan_span, ok, s.logs);
+    if (ok ? to < d->final.number : s.logs > SETTLER_LOGS_MOST)
         d->scan_at_ms = 0;                       /* there is more: at once */
     return ok;
 }

@@ -11,6 +11,7 @@ static const struct { const char *name; enum settling is; } verdicts[] = {
     { "other", SETTLING_OTHER },
     { "other_payee", SETTLING_OTHER_PAYEE },
     { "other_amount", SETTLING_OTHER_AMOUNT },
+    { "limit", SETTLING_LIMIT },
 };
 
 /* A verdict that we do not know is a schema newer than this program: nothing may be concluded from it. */
@@ -96,6 +97,10 @@ void settlement_accept(struct db *db, const struct settlement *s, const struct s
     arg_bool(&a, t->has_code);
     arg_int(&a, s->need_s);
     arg_bool(&a, t->verified);
+    if (t->most > 0)
+        arg_int(&a, t->most);
+    else
+        arg_null(&a);
     arg_text(&a, t->by);
     db_call(db, "settlement_accept", &a, deadline_ms, answered, call_new(fn, arg, false));
 }

@@ -18,6 +18,7 @@ enum settling {
     SETTLING_OTHER,           /* not this seller's: nothing of it is told */
     SETTLING_OTHER_PAYEE,     /* this seller's, presented before with other requirements */
     SETTLING_OTHER_AMOUNT,
+    SETTLING_LIMIT,           /* it would be one too many for this seller today: nothing is stored */
 };
 
 /* Who asks for what: the payment, and what the seller's server requires for it. */
@@ -42,6 +43,7 @@ struct settlement_take {
     bool verified;                   /* by one block of the chain; else the signature is only kept beside a row that is there */
     bool has_code;                   /* the payer's signature is checked by its code */
     bool tell;                       /* the seller wants to hear how it ends */
+    int64_t most;                    /* of his settlements in 24 hours, counted exactly; 0: far from any such number */
     const char *by;                  /* who asks, for the story: JSON, as orders_accept has it */
 };
 /* Durable before act: after SETTLING_ACCEPTED the authorization is committed, and will be sent. */

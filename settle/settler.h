@@ -23,6 +23,15 @@ typedef void settler_beside_fn(void *arg, const struct settler_turn *t);
 
 /* What proves something: answers that the network's quorum of endpoints gives. */
 struct rpc_answers settler_ask(struct desk *d, struct rpc_item *items, size_t n) MUST_CHECK;
+/* Every Transfer of the network's tokens that is `wanted`, in the transactions of `logs` (as eth_getLogs has them), read
+ * from their receipts at or below the final block: [{"tx", "log_index", "block", "block_hash", "block_time", "asset",
+ * "sender", "receiver", "amount", "nonce"?}], "nonce" of the authorization that it belongs to. NULL: not all could be read. */
+typedef bool transfer_wanted_fn(const void *arg, const struct address *from, const struct address *to);
+json_t *settler_transfers(struct desk *d, const json_t *logs, transfer_wanted_fn *wanted, const void *arg) MUST_CHECK;
+/* How many blocks to scan next. Providers refuse ranges that are too long, each in words of its own, and what a range holds
+ * is in memory at once: one that fails, or has more logs than the most, is halved; one that has few grows. span 0: the first. */
+enum { SETTLER_LOGS_MOST = 2000 };
+uint64_t settler_span(uint64_t span, bool ok, size_t logs) MUST_CHECK;
 /* A transaction of the relayer's that carries no payment of ours but a call: signed with the next account nonce and committed by
  * `function`(network, relayer, owner, epoch, nonce, hash, raw, gas, fees, to, data, what, by), which answers "verdict", "id", "hash",
  * "raw", "next_nonce"; then broadcast, repeated and replaced like any other. False: not now. */

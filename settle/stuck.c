@@ -136,7 +136,7 @@ static bool is_ours(const struct db_rows *open, const struct hash32 *tx)
 static bool used_by_another(struct desk *d, const struct db_rows *open, const struct db_rows *carried, int i)
 {
     SCOPE(receipt_done) struct receipt receipt = { .found = false };
-    struct place place;
+    struct log_place place;
     uint64_t time;
     if (desk_seek(d, carried, i, &place) != SEEK_FOUND)
         return false;

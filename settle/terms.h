@@ -54,16 +54,38 @@ static inline int terms_settle_s(const struct net *n)
     return 4 + (int)((n->block_time_ms * (n->depth + 2) + 999) / 1000);
 }
 
+/* How far behind the final block is, in seconds. */
+struct finality {
+    int64_t usual;                   /* behind the head, the most that was seen lately; 0: not seen yet */
+    int64_t now;                     /* behind the clock */
+};
+
+struct known_by {
+    int64_t at;
+    const char *note;                /* NULL: it stands; else why it moves on */
+};
+
 /* The time by which an unknown is known: its last deadline, passed by a final block, and the look behind that, which may be half as
- * late again, and at most a minute. finality_s: how far behind the head the final block was seen to be; 0: not seen yet. */
-static inline int64_t terms_known_by(const struct net *n, int64_t finality_s, int64_t dead_after)
+ * late again, and at most a minute. Where the chain stands still, or nobody can read it, that time moves on, and says so; it is never
+ * in the past. */
+static inline struct known_by terms_known_by(const struct net *n, const struct finality *f, int64_t dead_after, int64_t now)
 {
-    enum { FINALITY_UNSEEN_S = 1800, LOOK_S = 60, SLACK_S = 10 };
+    enum { FINALITY_UNSEEN_S = 1800, LOOK_S = 60, SLACK_S = 10, LATE_S = 30 };
     int64_t block_s = (n->block_time_ms + 999) / 1000;
     int64_t configured = ((int64_t)n->finality_blocks * n->block_time_ms + 999) / 1000;
-    int64_t finality = finality_s > configured ? finality_s : configured > 0 ? configured : FINALITY_UNSEEN_S;
-    finality += 2 * block_s;
-    return dead_after + finality + (finality / 2 < LOOK_S ? finality / 2 : LOOK_S) + SLACK_S;
+    int64_t behind = f->usual > configured ? f->usual : configured > 0 ? configured : FINALITY_UNSEEN_S;
+    struct known_by k = { .note = NULL };
+    if (f->now > behind + 2 * block_s + LATE_S) {
+        behind = f->now;
+        k.note = "the newest final block is older than it should be: the chain stands still or cannot be read, and this moves on until it can";
+    }
+    behind += 2 * block_s;
+    k.at = dead_after + behind + (behind / 2 < LOOK_S ? behind / 2 : LOOK_S) + SLACK_S;
+    if (k.at <= now) {
+        k.at = now + LOOK_S;
+        k.note = "its time has passed, and the chain has not proved it yet: it is asked again each minute";
+    }
+    return k;
 }
 
 #endif

@@ -14,9 +14,11 @@
 
 /* ---- out: the challenge ---- */
 
-/* Everything of a tool's 402 that does not change from request to request, made once. */
+/* Everything of a tool's 402 that does not change from request to request, made once. signer: offers are signed with it (extension
+ * offer-receipt); NULL: they are not. */
 struct challenge;
-struct challenge *challenge_new(const struct terms *t, const char *public_url, const char *description, const char *mime_type) MUST_CHECK;
+struct challenge *challenge_new(const struct terms *t, const char *public_url, const char *description, const char *mime_type,
+                                const struct key *signer) MUST_CHECK;
 void challenge_free(struct challenge *c);
 
 struct challenge_for { const struct quote_key *key; struct quote_id quote; const struct hash32 *request; struct slice target; int64_t quote_expires; enum reason why; };
@@ -64,8 +66,9 @@ enum reason x402_serve(struct x402_asked *a, const struct token *token) MUST_CHE
 
 /* ---- out: the settlement ---- */
 
-/* The base64 value of PAYMENT-RESPONSE (v2) or X-PAYMENT-RESPONSE (v1). tx NULL: not settled (error names why). */
+/* The base64 value of PAYMENT-RESPONSE (v2) or X-PAYMENT-RESPONSE (v1). tx NULL: not settled (error names why). Steals extra and
+ * extensions; both may be NULL. */
 void x402_response(int version, const struct net *net, const struct address *payer, const struct hash32 *tx, const char *error,
-                   json_t *extra, struct buf *ret);
+                   json_t *extra, json_t *extensions, struct buf *ret);
 
 #endif

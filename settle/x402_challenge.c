@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "receipts/receipts.h"
 #include "settle/x402.h"
+#include "settle/x402_offers.h"
 
 enum { MARK_SIZE = 16 };
 
@@ -11,6 +13,7 @@ struct challenge {
     char mark[MARK_SIZE + 1];        /* random, so that no text of anybody's contains it */
     char *header, *v1;               /* v1 is NULL when no offer has a v1 name */
     size_t header_n, v1_n;
+    struct offers *offers;           /* signed ones; NULL: none */
 };
 
 /* Not written where the work comes first: that is what a client expects. */
@@ -51,7 +54,25 @@ static json_t *payment_identifier(void)
                      "required");
 }
 
-struct challenge *challenge_new(const struct terms *t, const char *public_url, const char *description, const char *mime_type)
+/* The mark of the signed offers stands for an array, not for a string. */
+static void unquote(char *text, const char *mark)
+{
+    OWNED char *quoted = str_format("\"%sO\"", mark);
+    char *at = strstr(text, quoted);
+    const size_t n = strlen(quoted);
+    memmove(at, at + 1, n - 2);
+    memmove(at + n - 2, at + n, strlen(at + n) + 1);
+}
+
+static void add_offers(struct challenge *c, json_t *v2, const char *public_url, const struct key *signer)
+{
+    OWNED char *mark = str_format("%sO", c->mark);
+    c->offers = offers_new(c->terms, public_url, signer);
+    json_object_set_new(json_object_get(v2, "extensions"), "offer-receipt", x402_offer_receipt("offers", json_string(mark)));
+}
+
+struct challenge *challenge_new(const struct terms *t, const char *public_url, const char *description, const char *mime_type,
+                                const struct key *signer)
 {
     struct challenge *c = mem_new(sizeof *c);
     const char *about = description ? description : "", *mime = mime_type ? mime_type : "";
@@ -69,7 +90,11 @@ struct challenge *challenge_new(const struct terms *t, const char *public_url, c
         if (t->prices[i].net->v1_name)
             json_array_append_new(json_object_get(v1, "accepts"), v1_offer(t, &t->prices[i], url, about, mime));
     }
+    if (signer)
+        add_offers(c, v2, public_url, signer);
     c->header = json_write(v2);
+    if (signer)
+        unquote(c->header, c->mark);
     c->header_n = strlen(c->header);
     if (json_array_size(json_object_get(v1, "accepts")) > 0)
         c->v1 = json_write(v1);
@@ -81,6 +106,7 @@ void challenge_free(struct challenge *c)
 {
     if (!c)
         return;
+    offers_free(c->offers);
     free(c->header);
     free(c->v1);
     free(c);
@@ -107,6 +133,8 @@ static void fill(struct buf *b, const char *text, const struct challenge *c, con
         text = mark + MARK_SIZE + 1;
         if (text[-1] == 'U') {
             add_escaped(b, f->target);
+        } else if (text[-1] == 'O') {
+            buf_puts(b, offers_for(c->offers, f->target));
         } else if (text[-1] == 'E') {
             buf_puts(b, reason_code(f->why, version));
         } else {

@@ -29,7 +29,11 @@ ALTER TABLE debts
     ADD COLUMN refund_tx hash,
     ADD COLUMN refund_log bigint,
     ADD COLUMN refund_block bigint,
-    ADD COLUMN refund_time bigint;
+    ADD COLUMN refund_time bigint,
+    ADD COLUMN looked bigint,
+    ADD COLUMN foreign_wallet address,
+    ADD COLUMN foreign_tx hash,
+    ADD COLUMN foreign_block bigint;
 UPDATE debts SET refund_nonce = sha256(convert_to('payonce refund', 'UTF8') || '\x0000'::bytea || id);
 ALTER TABLE debts
     ALTER COLUMN refund_nonce SET NOT NULL,
@@ -41,6 +45,8 @@ ALTER TABLE debts
 COMMENT ON COLUMN debts.refund_nonce IS 'hash of (domain, part, debt id): the token lets it move money once, whatever this database says';
 COMMENT ON COLUMN debts.part IS 'rises when a nonce was found spent elsewhere or cancelled at a final block, and a person says so';
 COMMENT ON COLUMN debts.wallet IS 'which wallet signed the refund first: another may not, until what this one signed is proven dead';
+COMMENT ON COLUMN debts.looked IS 'up to which block the chain was asked whether any wallet has used its nonce; null: from its source on';
+COMMENT ON COLUMN debts.foreign_wallet IS 'not a wallet of ours as far as this database knows, and it has paid this debt: a person says whose it is';
 CREATE INDEX debts_order ON debts (order_id);
 CREATE INDEX debts_open ON debts (network, asset, created_at) WHERE state IN ('owed', 'approved', 'paying', 'held');
 CREATE INDEX debts_claimed ON debts (network, asset, claimed_at) WHERE claimed_at IS NOT NULL;
@@ -58,9 +64,10 @@ CREATE INDEX payout_calls_debt ON payout_calls (debt_id);
 CREATE TABLE wallets (
     network         text NOT NULL REFERENCES networks,
     address         address NOT NULL,
-    role            text NOT NULL CHECK (role IN ('receive', 'refund', 'relayer')),
+    role            text NOT NULL CHECK (role IN ('receive', 'refund', 'former', 'relayer')),
     PRIMARY KEY (network, address)
 );
+COMMENT ON COLUMN wallets.role IS 'former: it paid refunds before; its movements are read on';
 CREATE UNIQUE INDEX wallets_refund ON wallets (network) WHERE role = 'refund';
 
 -- What the refund wallet holds, and what it lacks for the debts that wait.
@@ -148,14 +155,19 @@ CREATE TABLE entries (
     tx              hash,
     log_index       bigint,
     debt_id         hash,
-    digest          hash NOT NULL
+    reason          text,
+    actor           text,
+    digest          hash NOT NULL,
+    CHECK ((reason IS NULL) = (actor IS NULL) AND (reason IS NULL OR kind = 'correction'))
 );
 COMMENT ON TABLE entries IS 'final facts: never changed, never removed; a correction is an entry';
+COMMENT ON COLUMN entries.reason IS 'of a correction that a person made: why, and actor: who';
 COMMENT ON COLUMN entries.digest IS 'SHA-256 over the entry and its postings, as entry_digest has them';
 CREATE UNIQUE INDEX entries_source ON entries (network, tx, log_index, kind) WHERE kind IN ('receipt', 'movement') AND tx IS NOT NULL;
 CREATE UNIQUE INDEX entries_payout ON entries (debt_id) WHERE kind = 'movement' AND what = 'payout';
 CREATE INDEX entries_tx ON entries (network, tx, log_index);
 CREATE INDEX entries_time ON entries (block_time, id);
+CREATE INDEX entries_corrected ON entries (network, reason) WHERE reason IS NOT NULL;
 CREATE INDEX entries_block ON entries (network, block);
 CREATE TABLE postings (
     entry_id        bigint NOT NULL REFERENCES entries,

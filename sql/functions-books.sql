@@ -65,11 +65,11 @@ END $$;
 -- One row a posting, in the order of the chain, with its source: what register and the exports print. p_name: of accounts that begin so.
 CREATE FUNCTION export_rows(p_from bigint, p_until bigint, p_name text DEFAULT '')
 RETURNS TABLE (entry bigint, at bigint, network text, block bigint, kind text, what text, tx bytea, log_index bigint, debt bytea,
-    order_id bytea, receipt bytea, asset text, account text, amount text) LANGUAGE plpgsql STABLE AS $$
+    order_id bytea, receipt bytea, asset text, account text, amount text, reason text, actor text) LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN QUERY
     SELECT e.id, e.block_time, e.network, e.block, e.kind, e.what, e.tx::bytea, e.log_index, e.debt_id::bytea, o.id::bytea, o.receipt::bytea,
-           a.asset, a.name, p.amount::text
+           a.asset, a.name, p.amount::text, e.reason, e.actor
       FROM entries e JOIN postings p ON p.entry_id = e.id JOIN accounts a ON a.id = p.account_id
       LEFT JOIN debts d ON d.id = e.debt_id
       LEFT JOIN transfers t ON e.tx IS NOT NULL AND t.network = e.network AND t.tx = e.tx AND t.log_index = e.log_index
@@ -83,7 +83,7 @@ END $$;
 
 CREATE FUNCTION audit_scans(p_network text) RETURNS TABLE (wallet bytea, role text, start bigint, block bigint) LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN QUERY SELECT w.address::bytea, w.role, m.start, least(m.block, s.block)
+    RETURN QUERY SELECT w.address::bytea, CASE w.role WHEN 'former' THEN 'refund' ELSE w.role END, m.start, least(m.block, s.block)
       FROM wallets w JOIN movement_scans m ON m.network = w.network AND m.wallet = w.address
       LEFT JOIN scans s ON s.network = w.network AND s.wallet = w.address WHERE w.network = p_network;
 END $$;
@@ -95,7 +95,7 @@ LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN QUERY
     SELECT e.id, e.kind, e.what, e.block, e.tx::bytea, e.log_index, e.debt_id::bytea, coalesce(l.asset, ''), coalesce(l.lines, '{}'),
-           coalesce(l.sum, '0'), coalesce(entry_digest(e.network, e.kind, e.what, e.block, e.tx, e.log_index, e.debt_id, l.text) = e.digest, false)
+           coalesce(l.sum, '0'), coalesce(entry_digest(e.network, e.kind, e.what, e.block, e.tx, e.log_index, e.debt_id, e.reason, e.actor, l.text) = e.digest, false)
       FROM entries e LEFT JOIN LATERAL (
            SELECT min(a.asset) AS asset, json_object_agg(a.name, p.amount::text)::text AS lines, sum(p.amount)::text AS sum,
                   string_agg(a.name || ' ' || p.amount, E'\n' ORDER BY a.name) AS text

@@ -1,32 +1,35 @@
 -- The story of an order: written in the commit that it tells of. p_by says who and why, as JSON: {"actor", "request",
 -- "traceparent", "retry"}; never a body, never a signature.
+CREATE FUNCTION event_digest(p_previous bytea, p_order bytea, p_seq integer, p_at timestamptz, p_actor text, p_event text, p_before text,
+    p_after text, p_request text, p_attempt bytea, p_traceparent text, p_retry text, p_facts jsonb) RETURNS bytea LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN sha256(coalesce(p_previous, ''::bytea) || convert_to(concat_ws(E'\n', encode(p_order, 'hex'), p_seq,
+        extract(epoch FROM p_at), p_actor, p_event, coalesce(p_before, '-'), coalesce(p_after, '-'), coalesce(p_request, '-'),
+        coalesce(encode(p_attempt, 'hex'), '-'), coalesce(p_traceparent, '-'), coalesce(p_retry, '-'), p_facts), 'UTF8'));
+END $$;
 CREATE FUNCTION event_hash(e events) RETURNS bytea LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN sha256(coalesce(e.previous, ''::bytea) || convert_to(concat_ws(E'\n', encode(e.order_id, 'hex'), e.seq,
-        extract(epoch FROM e.at), e.actor, e.event, coalesce(e.before, '-'), coalesce(e.after, '-'), coalesce(e.request_id, '-'),
-        coalesce(encode(e.attempt, 'hex'), '-'), coalesce(e.traceparent, '-'), coalesce(e.retry_source, '-'), e.facts), 'UTF8'));
+    RETURN event_digest(e.previous, e.order_id, e.seq, e.at, e.actor, e.event, e.before, e.after, e.request_id, e.attempt, e.traceparent,
+                        e.retry_source, e.facts);
 END $$;
 
+-- p_begins: the order is made in this very transaction, so that nobody else can write its story and nothing stands in it yet.
 CREATE FUNCTION event_add(p_order bytea, p_by jsonb, p_event text, p_before text, p_after text, p_facts jsonb DEFAULT '{}',
-    p_attempt bytea DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE e events; locked boolean := pg_advisory_xact_lock(hashtextextended('events:' || encode(p_order, 'hex'), 0)) IS NOT NULL;
+    p_attempt bytea DEFAULT NULL, p_begins boolean DEFAULT false) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    locked boolean; previous bytea; last integer := 0; at timestamptz; actor text := coalesce(p_by->>'actor', 'unknown');
+    request text := p_by->>'request'; traceparent text := p_by->>'traceparent'; retry text := p_by->>'retry';
+    facts jsonb := jsonb_strip_nulls(p_facts);
 BEGIN
-    SELECT x.seq, x.hash INTO e.seq, e.previous FROM events x WHERE x.order_id = p_order ORDER BY x.seq DESC LIMIT 1;
-    e.order_id := p_order;
-    e.seq := coalesce(e.seq, 0) + 1;
-    e.at := clock_timestamp();
-    e.actor := coalesce(p_by->>'actor', 'unknown');
-    e.event := p_event;
-    e.before := p_before;
-    e.after := p_after;
-    e.request_id := p_by->>'request';
-    e.attempt := p_attempt;
-    e.traceparent := p_by->>'traceparent';
-    e.retry_source := p_by->>'retry';
-    e.facts := jsonb_strip_nulls(p_facts);
+    IF NOT p_begins THEN
+        locked := pg_advisory_xact_lock(hashtextextended('events:' || encode(p_order, 'hex'), 0)) IS NOT NULL;
+        SELECT x.seq, x.hash INTO last, previous FROM events x WHERE x.order_id = p_order ORDER BY x.seq DESC LIMIT 1;
+        last := coalesce(last, 0);
+    END IF;
+    at := clock_timestamp();
     INSERT INTO events (order_id, seq, at, actor, event, before, after, request_id, attempt, traceparent, retry_source, facts, previous, hash)
-    VALUES (e.order_id, e.seq, e.at, e.actor, e.event, e.before, e.after, e.request_id, e.attempt, e.traceparent, e.retry_source,
-            e.facts, e.previous, event_hash(e));
+    VALUES (p_order, last + 1, at, actor, p_event, p_before, p_after, request, p_attempt, traceparent, retry, facts, previous,
+            event_digest(previous, p_order, last + 1, at, actor, p_event, p_before, p_after, request, p_attempt, traceparent, retry, facts));
 END $$;
 
 -- One event each of many orders, at once: what a batch did to all that was in it. Behind story_lock or the orders' own chain locks.

@@ -45,11 +45,12 @@ BEGIN
 END $$;
 
 -- Durable before act: the authorization is stored, and due. verdict: accepted, or settlement_find's words. What was not verified on
--- the chain (p_verified) makes no row; it is only kept beside one that is there. p_tell: somebody waits to hear how it ends.
+-- the chain (p_verified) makes no row; it is only kept beside one that is there. p_tell: somebody waits to hear how it ends. p_most: so
+-- many the seller may have in 24 hours; then it is limit, and nothing is stored.
 CREATE FUNCTION settlement_accept(p_attempt bytea, p_order bytea, p_receipt bytea, p_rail text, p_version integer, p_tell boolean,
     p_seller text, p_request bytea, p_asked_payee bytea, p_network text, p_asset bytea, p_payer bytea, p_nonce bytea, p_payee bytea,
     p_amount numeric, p_valid_after numeric, p_valid_before bigint, p_signature bytea, p_has_code boolean, p_need_s integer,
-    p_verified boolean, p_by text, OUT verdict text, OUT order_id bytea, OUT tx bytea) LANGUAGE plpgsql AS $$
+    p_verified boolean, p_most bigint, p_by text, OUT verdict text, OUT order_id bytea, OUT tx bytea) LANGUAGE plpgsql AS $$
 DECLARE
     a authorizations; done boolean;
     facts jsonb := jsonb_build_object('nonce', encode(p_nonce, 'hex'), 'amount', p_amount::text, 'valid_before', p_valid_before);
@@ -58,8 +59,8 @@ BEGIN
     SELECT * INTO a FROM authorizations x
      WHERE x.network = p_network AND x.asset = p_asset AND x.payer = p_payer AND x.nonce = p_nonce;
     IF a.id IS NULL THEN
-        verdict := CASE WHEN p_verified THEN 'accepted' ELSE 'new' END;
-        IF p_verified THEN
+        verdict := CASE WHEN NOT p_verified THEN 'new' WHEN seller_room(p_seller, p_most) THEN 'accepted' ELSE 'limit' END;
+        IF verdict = 'accepted' THEN
             order_id := p_order;
             done := settlement_store(p_attempt, p_order, p_receipt, p_rail, p_version, p_tell, p_seller, p_request, p_network, p_asset,
                                      p_payer, p_nonce, p_payee, p_amount, p_valid_after, p_valid_before, p_signature, p_has_code) IS NULL;
@@ -72,6 +73,7 @@ BEGIN
     PERFORM 1 FROM orders x WHERE x.id = a.order_id FOR NO KEY UPDATE;
     SELECT * INTO STRICT a FROM authorizations x WHERE x.id = a.id FOR UPDATE;
     PERFORM signature_keep(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature);
+    PERFORM notices_undone(ARRAY[a.id]) FROM authorizations x WHERE x.id = a.id AND a.ended_at IS NOT NULL AND x.ended_at IS NULL;
     verdict := settlement_judge(a, p_seller, p_request, p_asked_payee, p_valid_before, p_need_s);
     IF verdict LIKE 'other%' THEN
         RETURN;
@@ -102,7 +104,7 @@ BEGIN
                                   p_signature, p_has_code, 'held', p_attempt, paying);
     done := authorization_due(paying) IS NULL;
     IF p_tell THEN
-        UPDATE authorizations SET tell = true WHERE id = paying;
+        UPDATE authorizations SET tell = p_seller WHERE id = paying;
         INSERT INTO notices (authorization_id) VALUES (paying);
     END IF;
 END $$;
@@ -117,6 +119,16 @@ BEGIN
     RETURN QUERY SELECT w.* FROM order_wire w
       WHERE w.id = ANY (ids) AND EXISTS (SELECT 1 FROM orders o WHERE o.id = w.id AND p_sellers::jsonb ? o.seller)
       ORDER BY w.created DESC;
+END $$;
+
+-- One more within the cap? One after the other counts; who is far from his cap has none here (NULL) and waits for nobody.
+CREATE FUNCTION seller_room(p_seller text, p_most bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_most IS NULL THEN
+        RETURN true;
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtextextended('seller:' || p_seller, 0));
+    RETURN (SELECT count(*) FROM orders o WHERE o.seller = p_seller AND o.created_at > now() - interval '24 hours') < p_most;
 END $$;
 
 -- How many settlements each of these sellers (a JSON array) was given in the last 24 hours.
@@ -140,8 +152,8 @@ BEGIN
     RETURN substr(sha256(convert_to('payonce notice ' || p_state, 'UTF8') || p_order || coalesce(p_tx, ''::bytea)), 1, 16);
 END $$;
 
--- News that nobody was told yet, claimed for p_claim_s seconds. p_sellers: those that can be told, a JSON array.
-CREATE FUNCTION notices_claim(p_sellers text, p_limit integer, p_claim_s integer)
+-- News that nobody was told yet, claimed for p_claim_s seconds: p_each at most of each of p_sellers, a JSON array.
+CREATE FUNCTION notices_claim(p_sellers text, p_each integer, p_claim_s integer)
 RETURNS TABLE (authorization_id bigint, notice bytea, seller text, tries integer, order_id bytea) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
@@ -149,10 +161,10 @@ BEGIN
     WITH claimed AS (
         UPDATE notices n SET tries = n.tries + 1, next_at = now() + make_interval(secs => p_claim_s)
          WHERE n.authorization_id IN (
-            SELECT x.authorization_id FROM authorizations a JOIN notices x ON x.authorization_id = a.id
-              JOIN orders o ON o.id = a.order_id
-             WHERE a.tell AND a.ended_at IS NOT NULL AND x.next_at <= now() AND p_sellers::jsonb ? o.seller
-             ORDER BY a.ended_at LIMIT p_limit FOR UPDATE OF x SKIP LOCKED)
+            SELECT y.authorization_id FROM jsonb_array_elements_text(p_sellers::jsonb) s CROSS JOIN LATERAL (
+                SELECT x.authorization_id FROM authorizations a JOIN notices x ON x.authorization_id = a.id
+                 WHERE a.tell = s AND a.ended_at IS NOT NULL AND x.next_at <= now()
+                 ORDER BY a.ended_at LIMIT p_each FOR UPDATE OF x SKIP LOCKED) y)
         RETURNING n.authorization_id, n.tries)
     SELECT c.authorization_id, notice_id(o.id, a.state, p.tx), o.seller, c.tries, o.id::bytea
       FROM claimed c JOIN authorizations a ON a.id = c.authorization_id JOIN orders o ON o.id = a.order_id
@@ -171,12 +183,13 @@ BEGIN
     UPDATE notices SET last_answer = left(p_answer, 200), next_at = now() + make_interval(secs => p_again_s),
            told_at = CASE WHEN over AND p_told THEN now() END, gave_up = coalesce(over AND NOT p_told, false)
      WHERE authorization_id = p_authorization;
-    UPDATE authorizations SET tell = false WHERE id = p_authorization AND over;
+    UPDATE authorizations SET tell = NULL WHERE id = p_authorization AND over;
 END $$;
 
--- The end that was told is none any more (its block left the chain): the next one is news again.
+-- The end that was told is none any more (its block left the chain, or its nonce was signed anew): the next one is news again.
 CREATE FUNCTION notices_undone(p_ids bigint[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE notices SET tries = 0, next_at = '-infinity', told_at = NULL, gave_up = false WHERE authorization_id = ANY (p_ids);
-    UPDATE authorizations a SET tell = true WHERE a.id = ANY (p_ids) AND EXISTS (SELECT 1 FROM notices n WHERE n.authorization_id = a.id);
+    UPDATE authorizations a SET tell = o.seller FROM orders o
+     WHERE a.id = ANY (p_ids) AND o.id = a.order_id AND EXISTS (SELECT 1 FROM notices n WHERE n.authorization_id = a.id);
 END $$;

@@ -21,20 +21,32 @@ END $$;
 CREATE TRIGGER entries_stand BEFORE UPDATE OR DELETE ON entries FOR EACH ROW EXECUTE FUNCTION journal_stands();
 CREATE TRIGGER postings_stand BEFORE UPDATE OR DELETE ON postings FOR EACH ROW EXECUTE FUNCTION journal_stands();
 
+-- A transfer is owed back once (its place is unique among debts), and never more of it than came in.
+CREATE FUNCTION debt_covered() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.amount > (SELECT t.amount FROM transfers t WHERE t.network = NEW.network AND t.tx = NEW.tx AND t.log_index = NEW.log_index) THEN
+        RAISE EXCEPTION 'debt % is more than came in', encode(NEW.id, 'hex') USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER debts_covered BEFORE INSERT OR UPDATE OF amount ON debts FOR EACH ROW EXECUTE FUNCTION debt_covered();
+
 -- ---- accounts and entries ----
 
 CREATE FUNCTION asset_text(p bytea) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT '0x' || encode(p, 'hex'); $$;
 CREATE FUNCTION wallet_account(p_role text, p_address bytea) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-    SELECT 'assets:' || CASE p_role WHEN 'refund' THEN 'refund-wallet' WHEN 'relayer' THEN 'gas' ELSE 'wallet' END || ':0x' || encode(p_address, 'hex');
+    SELECT 'assets:' || CASE WHEN p_role IN ('refund', 'former') THEN 'refund-wallet' WHEN p_role = 'relayer' THEN 'gas' ELSE 'wallet' END
+        || ':0x' || encode(p_address, 'hex');
 $$;
 
-CREATE FUNCTION entry_digest(p_network text, p_kind text, p_what text, p_block bigint, p_tx bytea, p_log bigint, p_debt bytea, p_lines text)
-RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
-    SELECT sha256(convert_to(concat_ws(E'\n', p_network, p_kind, p_what, p_block, coalesce(encode(p_tx, 'hex'), '-'), coalesce(p_log::text, '-'),
-                                       coalesce(encode(p_debt, 'hex'), '-'), p_lines), 'UTF8'));
+CREATE FUNCTION entry_digest(p_network text, p_kind text, p_what text, p_block bigint, p_tx bytea, p_log bigint, p_debt bytea,
+    p_reason text, p_actor text, p_lines text) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
+    SELECT sha256(convert_to(concat_ws(E'\n', p_network, p_kind, p_what, p_block, coalesce(encode(p_tx, 'hex'), '-'),
+                                       coalesce(p_log::text, '-'), coalesce(encode(p_debt, 'hex'), '-'), p_reason, p_actor, p_lines),
+                             'UTF8'));
 $$;
 
--- Many entries in one statement each: [{"kind", "what", "block", "time", "tx"?, "log"?, "debt"?, "asset", "lines": {account: amount}}].
+-- Many entries in one statement each: [{"kind", "what", "block", "time", "tx"?, "log"?, "debt"?, "reason"?, "actor"?, "asset", "lines": {account: amount}}].
 -- A line of zero is left out; an entry of none is not made. Returns how many postings were.
 CREATE FUNCTION entries_add(p_network text, p_entries jsonb) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE made integer;
@@ -54,12 +66,12 @@ BEGIN
                          FROM jsonb_each_text(v->'lines') k WHERE k.value::numeric <> 0) x) l
          WHERE l.ids IS NOT NULL),
     entered AS (
-        INSERT INTO entries (id, network, kind, what, block, block_time, tx, log_index, debt_id, digest)
+        INSERT INTO entries (id, network, kind, what, block, block_time, tx, log_index, debt_id, reason, actor, digest)
         OVERRIDING SYSTEM VALUE
         SELECT g.id, p_network, v->>'kind', v->>'what', (v->>'block')::bigint, (v->>'time')::bigint, decode(v->>'tx', 'hex'),
-               (v->>'log')::bigint, decode(v->>'debt', 'hex'),
+               (v->>'log')::bigint, decode(v->>'debt', 'hex'), v->>'reason', v->>'actor',
                entry_digest(p_network, v->>'kind', v->>'what', (v->>'block')::bigint, decode(v->>'tx', 'hex'), (v->>'log')::bigint,
-                            decode(v->>'debt', 'hex'), g.text)
+                            decode(v->>'debt', 'hex'), v->>'reason', v->>'actor', g.text)
           FROM given g ORDER BY g.id)
     INSERT INTO postings (entry_id, account_id, amount) SELECT g.id, x.account, x.amount FROM given g, unnest(g.ids, g.amounts) AS x (account, amount);
     GET DIAGNOSTICS made = ROW_COUNT;
@@ -123,7 +135,7 @@ BEGIN
     sides AS (
         SELECT d.*, s.role AS out_role, r.role AS in_role FROM due d
           LEFT JOIN wallets s ON s.network = d.network AND s.address = d.sender
-          LEFT JOIN wallets r ON r.network = d.network AND r.address = d.receiver AND r.role = 'refund')
+          LEFT JOIN wallets r ON r.network = d.network AND r.address = d.receiver AND r.role IN ('refund', 'former'))
     SELECT jsonb_agg(jsonb_build_object('kind', CASE WHEN s.booked IS NULL THEN 'movement' ELSE 'correction' END,
                'what', CASE WHEN s.booked IS NULL THEN s.class ELSE s.booked || ' is ' || s.class END, 'block', s.block,
                'time', s.block_time, 'tx', encode(s.tx, 'hex'), 'log', s.log_index, 'debt', encode(s.debt_id, 'hex'),
@@ -150,7 +162,8 @@ BEGIN
     FOR m IN SELECT x.*, d.id AS debt, d.order_id, d.state FROM movements x JOIN debts d ON d.refund_nonce = x.nonce
               WHERE x.network = p_network AND x.nonce IS NOT NULL AND x.debt_id IS NULL AND d.network = x.network AND d.asset = x.asset
                 AND d.payer = x.receiver AND d.amount = x.amount AND d.state <> 'refunded'
-                AND EXISTS (SELECT 1 FROM wallets w WHERE w.network = x.network AND w.address = x.sender AND w.role = 'refund')
+                AND EXISTS (SELECT 1 FROM wallets w WHERE w.network = x.network AND w.address = x.sender
+                               AND w.role IN ('refund', 'former'))
               ORDER BY d.order_id, d.id
     LOOP
         PERFORM 1 FROM orders o WHERE o.id = m.order_id FOR NO KEY UPDATE;
@@ -186,31 +199,37 @@ END $$;
 
 -- ---- which wallets are ours, and where they stood when the books began ----
 
--- [{"address", "role"}]. verdict: ok; wallet_changed: another refund wallet has signed what is not proven dead or done.
-CREATE FUNCTION wallets_pin(p_network text, p_wallets text, OUT verdict text) LANGUAGE plpgsql AS $$
+-- [{"address", "role"}]. verdict: ok; wallet_changed: another refund wallet has signed what is not proven dead or done. former: a row each
+-- of the other wallets that refunds were paid from.
+CREATE FUNCTION wallets_pin(p_network text, p_wallets text) RETURNS TABLE (verdict text, former bytea) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
 DECLARE refund bytea := (SELECT decode(v->>'address', 'hex') FROM jsonb_array_elements(p_wallets::jsonb) v WHERE v->>'role' = 'refund');
 BEGIN
     IF EXISTS (SELECT 1 FROM debts d WHERE d.network = p_network AND d.state = 'paying' AND d.wallet <> coalesce(refund, d.wallet)) THEN
-        verdict := 'wallet_changed';
+        RETURN QUERY SELECT 'wallet_changed', NULL::bytea;
         RETURN;
     END IF;
-    UPDATE wallets SET role = 'receive' WHERE network = p_network AND role = 'refund' AND address <> refund;
+    UPDATE wallets SET role = 'former' WHERE network = p_network AND role = 'refund' AND address <> refund;
     INSERT INTO wallets (network, address, role)
     SELECT p_network, decode(v->>'address', 'hex'), v->>'role' FROM jsonb_array_elements(p_wallets::jsonb) v
-    ON CONFLICT (network, address) DO UPDATE SET role = excluded.role WHERE wallets.role <> excluded.role;
-    verdict := 'ok';
+    ON CONFLICT (network, address) DO UPDATE SET role = excluded.role
+     WHERE wallets.role <> excluded.role AND (excluded.role = 'refund' OR wallets.role NOT IN ('refund', 'former'));
+    RETURN QUERY SELECT 'ok', w.address::bytea FROM (SELECT 1) one LEFT JOIN wallets w ON w.network = p_network
+                    AND w.role IN ('refund', 'former') AND w.address IS DISTINCT FROM refund;
 END $$;
 
 -- Where the scan of what leaves a wallet stands. A new one begins where the scan of what comes in stands, so that one balance opens both.
--- block: null while that has not begun. opened: false until the balance at `block` is recorded.
+-- A wallet that a person named as one that paid before: where it did. block: null while that has not begun. opened: false until the balance at `block` is recorded.
 CREATE FUNCTION movement_cursor(p_network text, p_wallet bytea, p_final bigint, OUT block bigint, OUT start bigint, OUT opened boolean)
 LANGUAGE plpgsql AS $$
 BEGIN
     SELECT s.block, s.start, true INTO block, start, opened FROM movement_scans s WHERE s.network = p_network AND s.wallet = p_wallet;
     IF block IS NULL THEN
         SELECT s.block INTO block FROM scans s WHERE s.network = p_network AND s.wallet = p_wallet;
-        IF block IS NULL AND EXISTS (SELECT 1 FROM wallets w WHERE w.network = p_network AND w.address = p_wallet AND w.role = 'refund') THEN
-            block := p_final;
+        IF block IS NULL THEN
+            SELECT CASE w.role WHEN 'refund' THEN p_final WHEN 'former' THEN coalesce((SELECT min(d.foreign_block) - 1 FROM debts d
+                       WHERE d.network = p_network AND d.foreign_wallet = p_wallet), p_final) END
+              INTO block FROM wallets w WHERE w.network = p_network AND w.address = p_wallet;
         END IF;
         start := block;
         opened := false;

@@ -39,10 +39,11 @@ END $$;
 CREATE FUNCTION surplus_book(p_ids bigint[], p_by jsonb) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE x record;
 BEGIN
-    FOR x IN SELECT a.*, t.amount - a.amount AS surplus, p.tx, p.log_index, debt_id(a) AS debt
-               FROM authorizations a JOIN proofs p ON p.authorization_id = a.id
-               JOIN transfers t ON t.network = a.network AND t.tx = p.tx AND t.log_index = p.log_index
-              WHERE a.id = ANY (p_ids) AND t.amount > a.amount AND t.class = 'sale' ORDER BY a.order_id, a.id
+    FOR x IN SELECT y.* FROM unnest(p_ids) i CROSS JOIN LATERAL (
+                 SELECT a.*, t.amount - a.amount AS surplus, p.tx, p.log_index, debt_id(a) AS debt
+                   FROM authorizations a JOIN proofs p ON p.authorization_id = a.id
+                   JOIN transfers t ON t.network = p.network AND t.tx = p.tx AND t.log_index = p.log_index
+                  WHERE a.id = i AND t.amount > a.amount AND t.class = 'sale' OFFSET 0) y ORDER BY y.order_id, y.id
     LOOP
         UPDATE transfers SET class = 'overpaid' WHERE network = x.network AND tx = x.tx AND log_index = x.log_index;
         INSERT INTO debts AS d (id, order_id, authorization_id, cause, network, asset, payer, amount, tx, log_index, refund_nonce)

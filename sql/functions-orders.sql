@@ -34,71 +34,59 @@ DECLARE
     a bigint := hashtextextended('nonce:' || p_network || encode(p_asset || p_payer || p_nonce, 'hex'), 0);
     b bigint := coalesce(hashtextextended('quote:' || encode(p_quote || p_payer, 'hex'), 0), a);
     c bigint := coalesce(hashtextextended('id:' || p_payment_id, 0), a);
-    first bigint := least(a, b, c);
-    last bigint := greatest(a, b, c);
     locked boolean;
 BEGIN
     -- assigned and not PERFORMed, here and wherever each call comes by: an expression needs no query of its own
-    locked := pg_advisory_xact_lock(first) IS NOT NULL;
-    IF a NOT IN (first, last) THEN
-        locked := pg_advisory_xact_lock(a) IS NOT NULL;
-    ELSIF b NOT IN (first, last) THEN
-        locked := pg_advisory_xact_lock(b) IS NOT NULL;
-    ELSIF c NOT IN (first, last) THEN
-        locked := pg_advisory_xact_lock(c) IS NOT NULL;
-    END IF;
-    locked := pg_advisory_xact_lock(last) IS NOT NULL;
+    locked := pg_advisory_xact_lock(least(a, b, c)) IS NOT NULL;
+    locked := pg_advisory_xact_lock(a # b # c # least(a, b, c) # greatest(a, b, c)) IS NOT NULL; -- the one between
+    locked := pg_advisory_xact_lock(greatest(a, b, c)) IS NOT NULL;
 END $$;
 
--- A stock client that lost a reply signs anew and has no id: the same wallet, the identical request, and an order of it that is
--- undecided, or paid and not delivered. It is meant again; on a write nobody can know that, so it is asked.
-CREATE FUNCTION order_similar(p_payer bytea, p_request bytea) RETURNS orders LANGUAGE plpgsql STABLE AS $$
-DECLARE found orders;
-BEGIN
-    SELECT o.* INTO found FROM orders o JOIN authorizations a ON a.id = o.authorization_id
-     WHERE o.payer = p_payer AND o.request = p_request AND o.created_at > now() - interval '180 s'
-       AND o.work IN ('running', 'waiting', 'done', 'lost') AND o.delivered_at IS NULL
-       AND (o.work = 'lost' OR a.state IN ('held', 'due', 'sent', 'settled'))
-     ORDER BY o.created_at DESC LIMIT 1;
-    RETURN found;
-END $$;
-
--- Which order do these identities name, and do they agree? verdict: new, found, conflict_payer, conflict_request. An authorization that
--- was set aside as a free repeat, and a payment id that came with one, name the original; they agree by their own request.
+-- Which order do these identities name, and do they agree? verdict: new, found, conflict_payer, conflict_request. Mostly none is known.
 CREATE FUNCTION order_match(p_payment_id text, p_quote bytea, p_payer bytea, p_network text, p_asset bytea, p_nonce bytea,
     p_request bytea, OUT verdict text, OUT order_id bytea, OUT authorization_id bigint)
 LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    a authorizations; r repeats; by_nonce orders; by_id orders; by_quote orders; o orders; i payment_ids;
+DECLARE by_nonce bytea; by_id bytea; by_quote bytea;
 BEGIN
-    SELECT * INTO a FROM authorizations x
+    SELECT x.id, x.order_id INTO authorization_id, by_nonce FROM authorizations x
      WHERE x.network = p_network AND x.asset = p_asset AND x.payer = p_payer AND x.nonce = p_nonce;
-    IF FOUND THEN
-        authorization_id := a.id;
-        SELECT * INTO by_nonce FROM orders x WHERE x.id = a.order_id;
-        IF by_nonce.repeat_key IS NOT NULL THEN
-            SELECT * INTO r FROM repeats x WHERE x.authorization_id = a.id AND x.order_id = a.order_id;
-            by_nonce.request := coalesce(r.request, by_nonce.request);
-            by_nonce.payment_id := CASE WHEN r.order_id IS NULL THEN by_nonce.payment_id ELSE r.payment_id END;
-        END IF;
-    END IF;
     IF p_payment_id IS NOT NULL THEN
-        SELECT * INTO i FROM payment_ids x WHERE x.payment_id = p_payment_id;
-        IF FOUND THEN
-            SELECT * INTO by_id FROM orders x WHERE x.id = i.order_id;
-            by_id.request := i.request;
-            by_id.payment_id := p_payment_id;
-        END IF;
+        SELECT x.order_id INTO by_id FROM payment_ids x WHERE x.payment_id = p_payment_id;
     END IF;
     IF p_quote IS NOT NULL THEN
-        SELECT * INTO by_quote FROM orders x WHERE x.quote = p_quote AND x.payer = p_payer;
+        SELECT x.id INTO by_quote FROM orders x WHERE x.quote = p_quote AND x.payer = p_payer;
     END IF;
+    verdict := 'new';
+    IF by_nonce IS NOT NULL OR by_id IS NOT NULL OR by_quote IS NOT NULL THEN
+        SELECT t.verdict, t.order_id INTO verdict, order_id
+          FROM order_agree(by_nonce, authorization_id, by_id, p_payment_id, by_quote, p_payer, p_request) t;
+    END IF;
+END $$;
+
+-- Do the orders that were found by nonce, by payment id and by quote agree? An authorization that was set aside as a free repeat, and a
+-- payment id that came with one, name the original; they agree by their own request.
+CREATE FUNCTION order_agree(p_by_nonce bytea, p_authorization bigint, p_by_id bytea, p_payment_id text, p_by_quote bytea, p_payer bytea,
+    p_request bytea, OUT verdict text, OUT order_id bytea) LANGUAGE plpgsql STABLE AS $$
+DECLARE r repeats; by_nonce orders; by_id orders; by_quote orders; o orders;
+BEGIN
+    SELECT * INTO by_nonce FROM orders x WHERE x.id = p_by_nonce;
+    IF by_nonce.repeat_key IS NOT NULL THEN
+        SELECT * INTO r FROM repeats x WHERE x.authorization_id = p_authorization AND x.order_id = p_by_nonce;
+        by_nonce.request := coalesce(r.request, by_nonce.request);
+        by_nonce.payment_id := CASE WHEN r.order_id IS NULL THEN by_nonce.payment_id ELSE r.payment_id END;
+    END IF;
+    IF p_by_id IS NOT NULL THEN
+        SELECT * INTO by_id FROM orders x WHERE x.id = p_by_id;
+        by_id.request := (SELECT x.request FROM payment_ids x WHERE x.payment_id = p_payment_id);
+        by_id.payment_id := p_payment_id;
+    END IF;
+    SELECT * INTO by_quote FROM orders x WHERE x.id = p_by_quote;
 
     IF by_id.id IS NOT NULL AND by_id.payer <> p_payer THEN
         verdict := 'conflict_payer';
         RETURN;
     END IF;
-    FOREACH o IN ARRAY CASE WHEN coalesce(by_nonce.id, by_id.id, by_quote.id) IS NULL THEN '{}' ELSE ARRAY[by_nonce, by_id, by_quote] END LOOP
+    FOREACH o IN ARRAY ARRAY[by_nonce, by_id, by_quote] LOOP
         CONTINUE WHEN o.id IS NULL;
         IF o.request <> p_request OR (order_id IS NOT NULL AND order_id <> o.id) OR
            (o.payment_id IS NOT NULL AND p_payment_id IS NOT NULL AND o.payment_id <> p_payment_id) THEN
@@ -108,19 +96,24 @@ BEGIN
         END IF;
         order_id := o.id;
     END LOOP;
-    verdict := CASE WHEN order_id IS NULL THEN 'new' ELSE 'found' END;
+    verdict := 'found';
 END $$;
 
--- No identity is known, and none was given to be known by: is it an order of this wallet all the same? verdict: new, found, similar (a write).
+-- No identity is known, and none was given to be known by: is it an order of this wallet all the same? A stock client that lost a reply
+-- signs anew and has no id: the same wallet, the identical request, and an order of it that is undecided, or paid and not delivered. It
+-- is meant again; on a write nobody can know that, so it is asked. verdict: new, found, similar (a write).
 CREATE FUNCTION order_match_similar(p_payment_id text, p_payer bytea, p_request bytea, OUT verdict text, OUT order_id bytea)
 LANGUAGE plpgsql STABLE AS $$
-DECLARE o orders;
+DECLARE effect text;
 BEGIN
     IF p_payment_id IS NULL THEN
-        o := order_similar(p_payer, p_request);
-        order_id := o.id;
+        SELECT o.id, o.side_effect INTO order_id, effect FROM orders o JOIN authorizations a ON a.id = o.authorization_id
+         WHERE o.payer = p_payer AND o.request = p_request AND o.created_at > now() - interval '180 s'
+           AND o.work IN ('running', 'waiting', 'done', 'lost') AND o.delivered_at IS NULL
+           AND (o.work = 'lost' OR a.state IN ('held', 'due', 'sent', 'settled'))
+         ORDER BY o.created_at DESC LIMIT 1;
     END IF;
-    verdict := CASE WHEN order_id IS NULL THEN 'new' WHEN o.side_effect IN ('none', 'read') THEN 'found' ELSE 'similar' END;
+    verdict := CASE WHEN order_id IS NULL THEN 'new' WHEN effect IN ('none', 'read') THEN 'found' ELSE 'similar' END;
 END $$;
 
 CREATE FUNCTION same_terms(a authorizations, p_payee bytea, p_amount numeric, p_valid_after numeric, p_valid_before numeric)
@@ -185,12 +178,16 @@ CREATE FUNCTION order_find(p_payment_id text, p_quote bytea, p_payer bytea, p_ne
     p_request bytea, p_payee bytea, p_amount numeric, p_valid_after numeric, p_valid_before numeric, p_signature bytea,
     p_proven boolean, p_need_s integer, p_now_ms bigint DEFAULT NULL, OUT verdict text, OUT order_id bytea, OUT known text)
 LANGUAGE plpgsql STABLE AS $$
-DECLARE m record; o orders; a authorizations;
+DECLARE m record; s record; o orders; a authorizations;
 BEGIN
     m := order_match(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce, p_request);
-    SELECT * INTO a FROM authorizations x WHERE x.id = m.authorization_id;
+    IF m.authorization_id IS NOT NULL THEN
+        SELECT * INTO a FROM authorizations x WHERE x.id = m.authorization_id;
+    END IF;
     IF m.verdict = 'new' THEN
-        SELECT s.verdict, s.order_id INTO m.verdict, m.order_id FROM order_match_similar(p_payment_id, p_payer, p_request) s;
+        s := order_match_similar(p_payment_id, p_payer, p_request);
+        m.verdict := s.verdict;
+        m.order_id := s.order_id;
     END IF;
     IF NOT p_proven AND a.signature IS DISTINCT FROM p_signature THEN
         verdict := 'new';
@@ -257,12 +254,14 @@ BEGIN
      WHERE id = a.id AND ended_at IS NULL;
 END $$;
 
--- This authorization is to pay the order, or did: the order tells what it pays. One that was to, and was not sent, is released.
+-- This authorization is to pay the order, or did: the order tells what it pays. One that was to, and was not sent, is released. Of the
+-- orders of one question it is now the newest.
 CREATE FUNCTION order_paid_by(p_order bytea, p_authorization bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE authorizations a SET state = 'released' FROM orders o
      WHERE o.id = p_order AND a.id = o.authorization_id AND a.id <> p_authorization AND a.state IN ('held', 'due');
-    UPDATE orders o SET authorization_id = a.id, network = a.network, asset = a.asset, payee = a.payee, amount = a.amount
+    UPDATE orders o SET authorization_id = a.id, network = a.network, asset = a.asset, payee = a.payee, amount = a.amount,
+           repeat_no = CASE WHEN o.repeat_key IS NOT NULL THEN nextval('payonce.repeat_numbers') END
       FROM authorizations a WHERE o.id = p_order AND a.id = p_authorization;
 END $$;
 
@@ -299,7 +298,7 @@ BEGIN
     left_behind := verdict = 'found' AND repeat_left(o, a);
     IF left_behind THEN
         verdict := 'new';
-    ELSIF verdict = 'found' AND a.attempt = p_attempt AND EXISTS (SELECT 1 FROM repeats x WHERE x.authorization_id = a.id AND NOT x.pays) THEN
+    ELSIF verdict = 'found' AND a.attempt = p_attempt AND repeat_of_another(a.id) THEN
         SELECT t.* INTO receipt, verdict, answer_network, answer_tx, answer_time, answer_status, answer_headers, answer_body
           FROM repeat_tell(o) t;             -- our own commit, whose reply was lost
         order_id := o.id;
@@ -328,7 +327,9 @@ BEGIN
         END IF;
     END IF;
     IF verdict = 'new' AND NOT left_behind THEN
-        SELECT s.verdict, s.order_id INTO verdict, m.order_id FROM order_match_similar(p_payment_id, p_payer, p_request) s;
+        r := order_match_similar(p_payment_id, p_payer, p_request);
+        verdict := r.verdict;
+        m.order_id := r.order_id;
         IF m.order_id IS NOT NULL THEN
             SELECT * INTO o FROM orders x WHERE x.id = m.order_id FOR NO KEY UPDATE;
         END IF;
@@ -365,7 +366,7 @@ BEGIN
         done := event_add(p_order, by_whom, CASE WHEN p_pay_first THEN 'accepted_first' ELSE 'accepted' END, NULL,
                           CASE WHEN charge IS NOT NULL THEN 'work waiting, money sent' WHEN p_pay_first THEN 'work waiting, money due'
                                ELSE 'work running, money held' END,
-                          facts || jsonb_build_object('tool', p_tool), p_attempt) IS NULL;
+                          facts || jsonb_build_object('tool', p_tool), p_attempt, true) IS NULL;
         verdict := CASE WHEN p_pay_first THEN 'to_settle' ELSE 'accepted' END;
         order_id := p_order;
         receipt := p_receipt;
@@ -392,14 +393,24 @@ BEGIN
     END IF;
     verdict := order_decide(o, a.id, p_payment_id, p_quote, p_valid_before, p_need_s, p_now_ms);
     IF verdict IN ('again', 'takeover', 'resend') AND p_repeat_key IS NOT NULL THEN
-        -- meanwhile another order of the same question was paid: no second charge within its window
+        -- meanwhile another order of the same question is at work, or was paid: no second charge within its window
+        IF p_verified THEN
+            PERFORM pg_advisory_xact_lock(hashtextextended('repeat:' || encode(p_repeat_key, 'hex'), 0));
+        END IF;
         r := repeat_look(p_repeat_key, o.id, p_window_s, p_now_ms);
-        IF r.verdict = 'repeat' THEN
+        left_behind := r.order_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM repeats x WHERE x.authorization_id = a.id AND x.order_id = r.order_id);
+        IF left_behind AND NOT repeat_room(p_repeat_key, r.order_id, p_repeat_max) THEN
+            verdict := 'repeat_limit';
+            retry_after := CASE WHEN r.verdict = 'wait' THEN p_window_s ELSE least(p_window_s, (r.left_ms + 999) / 1000) END;
+            RETURN;
+        ELSIF r.order_id IS NOT NULL THEN
+            paying := a.id;
             IF a.id IS NULL THEN
                 paying := authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
                                               p_valid_before, p_signature, p_has_code, 'released', p_attempt);
                 PERFORM charge_keep(paying, p_network, charge, false) WHERE charge IS NOT NULL;
             END IF;
+            PERFORM repeat_keep(paying, r.order_id, p_payer, p_request, NULL) WHERE left_behind;
             SELECT * INTO o FROM orders x WHERE x.id = r.order_id;
             SELECT t.* INTO receipt, verdict, answer_network, answer_tx, answer_time, answer_status, answer_headers, answer_body
               FROM repeat_tell(o) t;
@@ -496,15 +507,11 @@ END $$;
 CREATE FUNCTION order_finish(p_order bytea, p_epoch integer, p_work text, p_note text, p_status integer, p_headers text,
     p_body bytea, p_digest bytea, p_by text DEFAULT NULL, p_repeatable boolean DEFAULT false, p_size bigint DEFAULT NULL,
     OUT verdict text, OUT landed boolean) LANGUAGE plpgsql AS $$
-DECLARE o orders; money text; told boolean;
+DECLARE o record; money text; told boolean;
 BEGIN
-    SELECT * INTO STRICT o FROM orders WHERE id = p_order FOR NO KEY UPDATE;
+    SELECT x.work, x.work_epoch, x.authorization_id INTO STRICT o FROM orders x WHERE x.id = p_order FOR NO KEY UPDATE;
     IF o.work_epoch <> p_epoch OR NOT (o.work = 'running' OR (p_work = 'done' AND o.work = 'lost')) THEN
         verdict := CASE WHEN o.work_epoch = p_epoch AND o.work = p_work THEN 'ok' ELSE 'late' END;
-        RETURN;
-    END IF;
-    IF p_work = 'done' AND refund_claimed(o.authorization_id) THEN
-        verdict := 'late';                       -- kept or refunded, never both: the refund was signed first
         RETURN;
     END IF;
     verdict := 'ok';
@@ -513,15 +520,19 @@ BEGIN
         landed := (SELECT state = 'settled' FROM authorizations WHERE id = o.authorization_id);
         RETURN;
     END IF;
-    INSERT INTO answers (order_id, status, headers, body, digest, slot)
-    VALUES (p_order, p_status, p_headers, p_body, p_digest, ring_slot('answers'));
-    UPDATE orders SET work = 'done', work_ended_at = now(), work_note = NULL, repeatable = p_repeatable, answer_status = p_status,
-           answer_size = coalesce(p_size, octet_length(p_body)), answer_digest = p_digest WHERE id = p_order;
     UPDATE authorizations SET state = 'due', due_at = now() WHERE id = o.authorization_id AND state IN ('held', 'released')
     RETURNING state INTO money;
+    IF money IS NULL AND refund_claimed(o.authorization_id) THEN
+        verdict := 'late';                       -- kept or refunded, never both: the refund was signed first
+        RETURN;
+    END IF;
+    INSERT INTO answers (order_id, status, headers, body, digest, slot)
+    VALUES (p_order, p_status, p_headers, p_body, p_digest, coalesce((SELECT r.newest % 8 FROM rings r WHERE r.name = 'answers'), 0));
+    UPDATE orders SET work = 'done', work_ended_at = now(), work_note = NULL, repeatable = p_repeatable, answer_status = p_status,
+           answer_size = coalesce(p_size, octet_length(p_body)), answer_digest = p_digest WHERE id = p_order;
     IF o.work = 'lost' THEN
         PERFORM review_close(p_order, 'done', p_by::jsonb->>'actor', 'its answer came late', NULL);
-        PERFORM debt_earned(o, p_by::jsonb);
+        PERFORM debt_earned(x, p_by::jsonb) FROM orders x WHERE x.id = p_order;
     END IF;
     told := event_add(p_order, p_by::jsonb, 'work_done', 'work ' || o.work, 'work done, money ' || coalesce(money, 'as it was'),
                       jsonb_build_object('status', p_status, 'digest', encode(p_digest, 'hex'))) IS NULL;

@@ -51,7 +51,7 @@ END $$;
 -- What a batch would hold now: oldest first, as far as the wallet, the run and the day reach. What was claimed before is paid for already
 -- (its nonce may be spent), so it comes first and counts against no limit but the wallet. p_by_hand: only what a person approved or asked for.
 CREATE FUNCTION payouts_due(p_network text, p_asset bytea, p_limit integer, p_have numeric, p_run_max numeric, p_day_max numeric)
-RETURNS TABLE (id bytea, payer bytea, amount text, nonce bytea, state text, tries integer, valid_before bigint, created bigint)
+RETURNS TABLE (id bytea, payer bytea, amount text, nonce bytea, state text, tries integer, valid_before bigint, created bigint, looked bigint)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE d debts; left_have numeric := p_have; left_run numeric := p_run_max; left_day numeric; n integer := 0;
 BEGIN
@@ -72,7 +72,8 @@ BEGIN
         END IF;
         n := n + 1;
         RETURN QUERY SELECT d.id::bytea, d.payer::bytea, d.amount::text, d.refund_nonce::bytea, d.state::text, d.tries, d.valid_before,
-                            extract(epoch FROM d.created_at)::bigint;
+                            extract(epoch FROM d.created_at)::bigint, coalesce(d.looked, (SELECT t.block - 1 FROM transfers t
+                            WHERE t.network = d.network AND t.tx = d.tx AND t.log_index = d.log_index));
     END LOOP;
 END $$;
 
@@ -83,6 +84,33 @@ BEGIN
     SELECT coalesce(sum(d.amount), 0) INTO asked FROM debts d WHERE d.network = p_network AND d.asset = p_asset AND d.state IN ('approved', 'paying');
     INSERT INTO refund_funds (network, asset, balance, lacks) VALUES (p_network, p_asset, p_balance, greatest(asked - p_balance, 0))
     ON CONFLICT (network, asset) DO UPDATE SET balance = excluded.balance, lacks = excluded.lacks, seen_at = now();
+END $$;
+
+-- The chain was asked for their nonces up to a block: a JSON array of hex ids.
+CREATE FUNCTION payouts_looked(p_debts text, p_block bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE debts d SET looked = p_block WHERE d.id = ANY (hex_ids(p_debts)) AND coalesce(d.looked, -1) < p_block;
+END $$;
+
+-- Its nonce has paid its payer, and not from the refund wallet of today. From a wallet that refunds were paid from: its scan will find it.
+-- From one that is not known here: a person says whose it is, and until then nothing is paid.
+CREATE FUNCTION payout_elsewhere(p_debt bytea, p_wallet text, p_tx text, p_block bigint, p_by text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE d debts; ours boolean;
+BEGIN
+    SELECT * INTO d FROM debts x WHERE x.id = p_debt;
+    PERFORM 1 FROM orders o WHERE o.id = d.order_id FOR NO KEY UPDATE;
+    ours := EXISTS (SELECT 1 FROM wallets w WHERE w.network = d.network AND w.address = decode(p_wallet, 'hex')
+                       AND w.role IN ('refund', 'former'));
+    UPDATE debts x SET state = CASE WHEN ours THEN x.state ELSE 'held' END,
+           reason = CASE WHEN ours THEN 'it was paid by a former refund wallet, which is being read'
+                         ELSE 'its payer was paid with its nonce by a wallet that is not known here: whose is 0x' || p_wallet || '?' END,
+           next_try = now() + interval '10 seconds', foreign_wallet = decode(p_wallet, 'hex'), foreign_tx = decode(p_tx, 'hex'),
+           foreign_block = p_block, changed_at = now()
+     WHERE x.id = p_debt AND x.state = 'approved';
+    IF FOUND AND NOT ours THEN
+        PERFORM debt_told(d.order_id, p_by::jsonb, 'refund_foreign', 'approved', 'held', d.id,
+                          jsonb_build_object('wallet', p_wallet, 'tx', p_tx));
+    END IF;
 END $$;
 
 -- Claimed: from here on the chain alone decides. The orders' locks come first, so that of serving the answer and claiming its refund one
@@ -179,7 +207,7 @@ CREATE FUNCTION debt_json(d debts) RETURNS json LANGUAGE sql STABLE AS $$
            'source_transaction', hex_text(d.tx), 'source_log', d.log_index, 'source_nonce', (SELECT hex_text(a.nonce) FROM authorizations a WHERE a.id = d.authorization_id),
            'made_at', time_text(d.created_at), 'age_s', age_s(d.created_at), 'changed_at', time_text(d.changed_at), 'changed_by', d.changed_by,
            'reason', d.reason, 'tries', d.tries, 'next_try', CASE WHEN d.next_try > now() THEN time_text(d.next_try) END,
-           'refund_wallet', hex_text(d.wallet), 'refund_nonce', hex_text(d.refund_nonce), 'part', nullif(d.part, 0),
+           'foreign_wallet', hex_text(d.foreign_wallet), 'foreign_transaction', hex_text(d.foreign_tx), 'refund_wallet', hex_text(d.wallet), 'refund_nonce', hex_text(d.refund_nonce), 'part', nullif(d.part, 0),
            'refund_transaction', hex_text(d.refund_tx), 'refund_log', d.refund_log, 'refund_block', d.refund_block,
            'refunded_at', time_text(to_timestamp(d.refund_time)),
            'sent_in', (SELECT json_agg(json_build_object('hash', hex_text(t.hash), 'state', t.state) ORDER BY t.id)
@@ -196,7 +224,8 @@ BEGIN
 END $$;
 
 -- verdict: changed; same (it is so already); unknown; or the state that does not let it be. approve: owed or held; hold: owed or approved,
--- only before a refund is signed; pay: approved now, and due now; again: a held one whose nonce was lost gets the next part.
+-- only before a refund is signed; pay: approved now, and due now; again: a held one whose nonce was lost gets the next part. foreign: paid
+-- by a wallet that is not known here. Then paid: that wallet was ours, and is read from where it paid on; or again: it was not.
 CREATE FUNCTION debt_decide(p_debt bytea, p_what text, p_note text, p_who text, OUT verdict text) LANGUAGE plpgsql AS $$
 DECLARE d debts; by_whom jsonb := jsonb_build_object('actor', 'operator:' || p_who); goal text;
 BEGIN
@@ -206,6 +235,9 @@ BEGIN
     verdict := CASE WHEN d.id IS NULL THEN 'unknown'
                     WHEN d.state = goal AND p_what <> 'pay' THEN 'same'
                     WHEN p_what = 'pay' AND d.state IN ('paying', 'refunded') THEN d.state
+                    WHEN p_what IN ('paid', 'again') AND d.state = 'held' AND d.foreign_wallet IS NOT NULL THEN 'changed'
+                    WHEN p_what = 'paid' THEN 'not_found'
+                    WHEN p_what IN ('approve', 'pay') AND d.state = 'held' AND d.foreign_wallet IS NOT NULL THEN 'foreign'
                     WHEN p_what IN ('approve', 'pay') AND d.state IN ('owed', 'approved') THEN 'changed'
                     WHEN p_what = 'approve' AND d.state = 'held' AND d.claimed_at IS NULL THEN 'changed'
                     WHEN p_what = 'again' AND d.state = 'held' AND d.claimed_at IS NOT NULL THEN 'changed'
@@ -214,7 +246,14 @@ BEGIN
     IF verdict <> 'changed' THEN
         RETURN;
     END IF;
+    IF p_what = 'paid' THEN
+        INSERT INTO wallets (network, address, role) VALUES (d.network, d.foreign_wallet, 'former') ON CONFLICT DO NOTHING;
+    END IF;
     UPDATE debts x SET state = goal, reason = CASE goal WHEN 'held' THEN p_note END, changed_at = now(), changed_by = by_whom->>'actor',
+           looked = CASE p_what WHEN 'paid' THEN x.foreign_block - 1 WHEN 'again' THEN NULL ELSE x.looked END,
+           foreign_wallet = CASE p_what WHEN 'again' THEN NULL ELSE x.foreign_wallet END,
+           foreign_tx = CASE p_what WHEN 'again' THEN NULL ELSE x.foreign_tx END,
+           foreign_block = CASE p_what WHEN 'again' THEN NULL ELSE x.foreign_block END,
            next_try = '-infinity', part = CASE p_what WHEN 'again' THEN x.part + 1 ELSE x.part END,
            refund_nonce = CASE p_what WHEN 'again' THEN refund_nonce(x.id, x.part + 1) ELSE x.refund_nonce END
      WHERE x.id = p_debt;

@@ -8,10 +8,11 @@ BEGIN
     SELECT n.genesis <> p_genesis, n.final, n.final_hash INTO replaced, final, final_hash FROM networks n WHERE n.id = p_id;
 END $$;
 
--- How far behind the head the final block was at most, as seen lately: the distance moves in steps where a layer below decides it.
-CREATE FUNCTION networks_finality() RETURNS TABLE (id text, finality_s bigint) LANGUAGE plpgsql STABLE AS $$
+-- How far behind the head the final block was at most, as seen lately: the distance moves in steps where a layer below decides it. And
+-- how far behind the clock the newest one is now: more, while the chain stands still or nobody can read it.
+CREATE FUNCTION networks_finality() RETURNS TABLE (id text, finality_s bigint, behind_s bigint) LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN QUERY SELECT n.id, n.finality_s FROM networks n;
+    RETURN QUERY SELECT n.id, n.finality_s, CASE WHEN n.final_time > 0 THEN age_s(to_timestamp(n.final_time)) ELSE 0 END FROM networks n;
 END $$;
 
 CREATE FUNCTION network_seen(p_id text, p_head bigint, p_hash bytea, p_head_time bigint, p_final bigint, p_final_hash bytea,

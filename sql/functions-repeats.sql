@@ -66,10 +66,12 @@ END $$;
 
 CREATE FUNCTION payment_id_keep(p_payment_id text, p_order bytea, p_payer bytea, p_request bytea) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    IF p_payment_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM payment_ids i WHERE i.payment_id = p_payment_id) THEN
-        INSERT INTO payment_ids (payment_id, order_id, payer, request, slot)
-        VALUES (p_payment_id, p_order, p_payer, p_request, ring_slot('payment_ids'));
+    IF p_payment_id IS NULL THEN
+        RETURN;
     END IF;
+    INSERT INTO payment_ids (payment_id, order_id, payer, request, slot)
+    SELECT p_payment_id, p_order, p_payer, p_request, ring_slot('payment_ids')
+     WHERE NOT EXISTS (SELECT 1 FROM payment_ids i WHERE i.payment_id = p_payment_id);
 END $$;
 
 CREATE FUNCTION order_of_payment_id(p_payment_id text) RETURNS bytea LANGUAGE plpgsql STABLE STRICT AS $$
@@ -96,8 +98,7 @@ BEGIN
                      WHEN left_ms <= 0 THEN 'window'
                      WHEN NOT EXISTS (SELECT 1 FROM answers w WHERE w.order_id = o.id)
                        OR EXISTS (SELECT 1 FROM reviews r WHERE r.order_id = o.id AND r.resolved_at IS NULL)
-                       OR EXISTS (SELECT 1 FROM debts d WHERE d.authorization_id = o.authorization_id AND d.state NOT IN ('earned', 'cancelled'))
-                          THEN 'answer'
+                       OR refund_claimed(o.authorization_id) THEN 'answer'
                      ELSE 'repeat' END;
         verdict := coalesce(verdict, word);
         IF word IN ('repeat', 'wait') THEN
@@ -119,6 +120,12 @@ BEGIN
         SELECT count(*) INTO n FROM repeats r WHERE r.order_id = p_order AND NOT r.pays;
     END IF;
     RETURN n < p_max;
+END $$;
+
+-- Is this authorization set aside as a free repeat?
+CREATE FUNCTION repeat_of_another(p_authorization bigint) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (SELECT 1 FROM repeats r WHERE r.authorization_id = p_authorization AND NOT r.pays);
 END $$;
 
 -- A waiter whose original's answer may not be given again: it asks on its own behalf, as if it had come now.
@@ -188,9 +195,7 @@ BEGIN
     network := o.network;
     SELECT a.state, p.tx, p.recorded_at INTO money, answer_tx, proven
       FROM authorizations a LEFT JOIN proofs p ON p.authorization_id = a.id WHERE a.id = o.authorization_id;
-    IF o.work = 'done' AND money = 'settled' AND proven > now() - make_interval(secs => p_keep_s)
-       AND NOT EXISTS (SELECT 1 FROM debts d WHERE d.authorization_id = o.authorization_id AND d.state NOT IN ('owed', 'earned', 'cancelled'))
-    THEN
+    IF o.work = 'done' AND money = 'settled' AND proven > now() - make_interval(secs => p_keep_s) AND NOT refund_claimed(o.authorization_id) THEN
         SELECT w.status, w.headers, w.body INTO answer_status, answer_headers, answer_body FROM answers w WHERE w.order_id = o.id;
     END IF;
     verdict := CASE WHEN answer_body IS NOT NULL THEN 'result'

@@ -1,11 +1,15 @@
 // The suites behind ./check, and their bookkeeping. Closes with one line: N passed, N failed.
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, openSync, closeSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
+import { figuresTable } from './drills/lib/figures.mjs';
+import { makeCluster } from './lib/cluster.mjs';
 import { root } from './lib/paths.mjs';
 
 const builds = join(root, 'build-check');
 const asan = join(builds, 'asan');
+const tsan = join(builds, 'tsan');
 const say = (text = '') => process.stdout.write(`${text}\n`);
 
 // ---- running programs ----
@@ -82,21 +86,61 @@ function once(make) {
 const sanitized = once(() => build('asan', {
     options: ['-Dfailpoints=true', '-Db_sanitize=address,undefined', '-Dbuildtype=debug', '-Doptimization=1'],
 }));
+const threaded = once(() => build('tsan', {
+    options: ['-Dfailpoints=true', '-Db_sanitize=thread', '-Dbuildtype=debug', '-Doptimization=1'],
+}));
 const released = once(() => build('release', { folder: join(root, 'build') }));
 const clanged = once(() => build('clang', { env: { CC: 'clang' } }));
 
-// node --test over files; the counts come from its TAP.
-async function nodeTests(name, files, { env = {}, minutes } = {}) {
-    const tap = join(builds, `${name}.tap`);
-    mkdirSync(builds, { recursive: true });
+// A file of node's tests; what it said is shown when it has ended, and the counts come from its TAP.
+async function nodeFile(file, { env, minutes, nice = 0 }) {
+    const name = basename(file, '.test.mjs');
+    const [spec, tap, log] = ['spec', 'tap', 'log'].map((kind) => join(builds, `tests/${name}.${kind}`));
+    mkdirSync(dirname(tap), { recursive: true });
     rmSync(tap, { force: true });
-    if (files.length === 0)
-        return judged({ passed: 0, failed: 0 }, 1);
-    const status = await run(process.execPath, ['--test', '--test-concurrency=3', '--test-reporter=spec',
-        '--test-reporter-destination=stdout', '--test-reporter=tap', `--test-reporter-destination=${tap}`, ...files],
-        { env, minutes });
-    const count = (word) => Number(readFileSync(tap, 'utf8').match(new RegExp(`^# ${word} (\\d+)`, 'm'))?.[1] ?? 0);
-    return judged({ passed: count('pass'), failed: count('fail') + count('cancelled') }, status);
+    const began = Date.now();
+    const status = await run('nice', ['-n', nice, process.execPath, '--test-reporter=spec', `--test-reporter-destination=${spec}`,
+        '--test-reporter=tap', `--test-reporter-destination=${tap}`, file].map(String), { env, minutes, log });
+    const text = (path) => (existsSync(path) ? readFileSync(path, 'utf8') : '');
+    const count = (word) => Number(text(tap).match(new RegExp(`^# ${word} (\\d+)`, 'm'))?.[1] ?? 0);
+    const result = judged({ passed: count('pass'), failed: count('fail') + count('cancelled') }, status);
+    say(`\n-- ${name}: ${((Date.now() - began) / 1000).toFixed(1)} s\n${result.failed > 0 ? text(log) : ''}${text(spec).trimEnd()}`);
+    return result;
+}
+
+// Most tests wait for blocks most of the time, so several files run at once, those of all suites that run together; the
+// longest begin first, or the run would end with one of them alone.
+const AT_ONCE = 7;
+const longest = ['refunds', 'relayer', 'scan', 'facilitator', 'crash', 'tokens', 'operate', 'lookups', 'refunds-found', 'pay', 'free-repeats'];
+const queue = [];
+let busy = 0;
+
+function next() {
+    while (queue.length > 0 && busy + queue[0].places <= AT_ONCE) {
+        const { file, options, places, done } = queue.shift();
+        busy += places;
+        nodeFile(file, options).then((result) => {
+            busy -= places;
+            next();
+            done(result);
+        });
+    }
+}
+
+function rank({ file }) {
+    const at = longest.indexOf(basename(file, '.test.mjs'));
+    return at < 0 ? longest.length : at;
+}
+
+async function nodeTests(files, { env = {}, minutes, nice, places = 1 } = {}) {
+    const results = files.map((file) => new Promise((done) => {
+        queue.push({ file, options: { env, minutes, nice }, places, done });
+    }));
+    setImmediate(() => { // when the others have put theirs in
+        queue.sort((a, b) => rank(a) - rank(b));
+        next();
+    });
+    return judged(sum(await Promise.all(results)), 0);
 }
 
 function files(folder, wanted = () => true) {
@@ -106,11 +150,12 @@ function files(folder, wanted = () => true) {
 }
 
 // meson test; inside a program, each cmocka test counts.
-async function mesonTests(name, args, env = {}) {
+async function mesonTests(name, args, env = {}, folder = asan) {
     const log = join(builds, `${name}.log`);
-    const logs = join(asan, 'meson-logs/testlog.json');
+    const logs = join(folder, 'meson-logs/testlog.json');
     rmSync(logs, { force: true });
-    const status = await run('meson', ['test', '-C', asan, '--print-errorlogs', ...args], { log, env: { ...sanitizers, ...env }, minutes: 25 });
+    const status = await run('meson', ['test', '-C', folder, '--print-errorlogs', ...args],
+        { log, env: { ...sanitizers, ...env }, minutes: 25 });
     if (status !== 0)
         say(readFileSync(log, 'utf8'));
     if (!existsSync(logs) || statSync(logs).size === 0)
@@ -129,19 +174,52 @@ async function mesonTests(name, args, env = {}) {
     return judged(sum(results), status);
 }
 
-const sanitizers = { UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1', ASAN_OPTIONS: 'detect_leaks=1' };
+const sanitizers = { UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1', ASAN_OPTIONS: 'detect_leaks=1', TSAN_OPTIONS: 'halt_on_error=1' };
 const against = (program) => ({ env: { PAYONCE_PROGRAM: join(program, 'payonce') } });
 const long = process.argv.includes('--long');
-const drilled = ({ env }) => ({
-    env: { ...env, ...sanitizers, ...(long && { PAYONCE_DRILLS: 'long' }) }, minutes: long ? 240 : 15,
-});
+
+// The drills, once; or, with --long, each in its long form with ten seeds, or with the one that PAYONCE_SEED gives. Their
+// figures are printed at the end, summed over the seeds.
+const SEEDS = 10;
+async function drills({ env: world }) {
+    const env = { ...world, ...sanitizers, ...(long && { PAYONCE_DRILLS: 'long' }) };
+    const { PAYONCE_SEED: given } = process.env;
+    const seeds = given ? [given] : Array.from({ length: long ? SEEDS : 1 }, () => randomBytes(4).toString('hex'));
+    const figures = join(builds, 'drills.txt');
+    mkdirSync(builds, { recursive: true });
+    rmSync(figures, { force: true });
+    const results = [];
+    for (const seed of seeds) {
+        say(`seed ${seed} (PAYONCE_SEED=${seed} ./check drills${long ? ' --long' : ''} does the same again)`);
+        results.push(await nodeTests(files('drills'),
+            { env: { ...env, PAYONCE_SEED: seed, PAYONCE_FIGURES: figures }, minutes: long ? 90 : 25, places: 2 }));
+    }
+    if (existsSync(figures))
+        say(`\n${figuresTable(readFileSync(figures, 'utf8'))}`);
+    return sum(results);
+}
 const isSettler = (name) => ['relayer.test.mjs', 'scan.test.mjs'].includes(name);
 const isClient = (name) => name === 'clients.test.mjs';
 const isBadInput = (name) => name.startsWith('bad-input');
+const isScenario = (name) => !isSettler(name) && !isClient(name) && !isBadInput(name);
+
+// Every process is one thread; libraries may have some of theirs. What runs at once, under the thread sanitizer.
+const atOnce = ['loop', 'fetch', 'rpc', 'checker', 'failpoint', 'db', 'many', 'rings', 'server', 'upstream'];
+async function threads() {
+    if (!await threaded())
+        return { passed: 0, failed: 1 };
+    return sum([await mesonTests('threads', ['--no-rebuild', ...atOnce], { MESON_TESTTHREADS: '2' }, tsan),
+        await nodeTests(files('scenarios', (name) => name === 'parallel.test.mjs'), against(tsan))]);
+}
 
 async function withSanitizers(then) {
     return await sanitized() ? then() : { passed: 0, failed: 1 };
 }
+
+// With the program that they run, and a cluster that they copy.
+const cluster = once(() => makeCluster(join(asan, 'payonce')));
+const withWorlds = (then) => withSanitizers(async () =>
+    then({ env: { ...against(asan).env, PAYONCE_TEST_CLUSTER: await cluster() } }));
 
 // ---- the suites ----
 
@@ -156,7 +234,7 @@ const suites = {
     },
     layers: {
         what: 'which way includes go, banned calls, lengths',
-        run: () => nodeTests('layers', [join(root, 'tests/layers.test.mjs')]),
+        run: () => nodeTests([join(root, 'tests/layers.test.mjs')]),
     },
     unit: {
         what: 'pure code and its vectors',
@@ -164,33 +242,42 @@ const suites = {
     },
     sql: {
         what: 'migrations, money functions and their constraints, on a cluster of their own',
-        run: () => withSanitizers(() => mesonTests('sql', ['--suite', 'sql'], long ? { PAYONCE_SEQUENCES: '100000' } : {})),
+        run: () => withWorlds(({ env }) => mesonTests('sql', ['--suite', 'sql', '--num-processes', '4'],
+            { ...env, ...(long && { PAYONCE_SEQUENCES: '100000' }) })),
+    },
+    threads: {
+        what: 'the thread sanitizer over what runs at once',
+        run: threads,
     },
     model: {
         what: 'a Spin model of one order: every interleaving, and planted faults',
-        run: () => nodeTests('model', files('model')),
+        together: true,
+        run: () => nodeTests(files('model'), { nice: 10 }),
     },
     scenarios: {
         what: 'whole installations: payments, crashes, concurrency, books',
-        run: () => withSanitizers(() =>
-            nodeTests('scenarios', files('scenarios', (name) => !isClient(name) && !isBadInput(name) && !isSettler(name)), against(asan))),
+        together: true,
+        run: () => withWorlds((env) => nodeTests(files('scenarios', isScenario), env)),
     },
     settler: {
         what: 'the relayer and the log scan, under nodes that lie, lag and forget',
-        run: () => withSanitizers(() => nodeTests('settler', files('scenarios', isSettler), against(asan))),
+        together: true,
+        run: () => withWorlds((env) => nodeTests(files('scenarios', isSettler), env)),
     },
     clients: {
         what: 'the official x402 clients, v1 and v2, buy each tool',
-        run: () => withSanitizers(() => nodeTests('clients', files('scenarios', isClient), against(asan))),
+        together: true,
+        run: () => withWorlds((env) => nodeTests(files('scenarios', isClient), env)),
     },
     drills: {
         what: 'lost replies, kill -9, lying RPC, hostile payers: at random, seeds printed (--long; only when named)',
         onlyWhenNamed: true,
-        run: () => withSanitizers(() => nodeTests('drills', files('drills'), drilled(against(asan)))),
+        run: () => withWorlds(drills),
     },
     'bad-input': {
         what: 'what the gateway must refuse, and in which words',
-        run: () => withSanitizers(() => nodeTests('bad-input', files('scenarios', isBadInput), against(asan))),
+        together: true,
+        run: () => withWorlds((env) => nodeTests(files('scenarios', isBadInput), env)),
     },
     bench: {
         what: 'speed and memory beside the official stack (only when named)',
@@ -199,6 +286,24 @@ const suites = {
             await run(process.execPath, [join(root, 'tests/bench/run.mjs')], { env: against(join(root, 'build')).env, minutes: 30 }) === 0),
     },
 };
+
+// Neighbours that may run together, do.
+function grouped(names) {
+    const groups = [];
+    for (const name of names)
+        if (suites[name].together && groups.at(-1)?.every((other) => suites[other].together))
+            groups.at(-1).push(name);
+        else
+            groups.push([name]);
+    return groups;
+}
+
+async function runSuite(name) {
+    say(`\n== ${name}: ${suites[name].what}`);
+    const began = Date.now();
+    const result = await suites[name].run();
+    return { name, seconds: (Date.now() - began) / 1000, ...result };
+}
 
 async function main(names) {
     if (names[0] === '--list') {
@@ -213,18 +318,16 @@ async function main(names) {
     }
     const chosen = names.length > 0 ? names : Object.keys(suites).filter((name) => !suites[name].onlyWhenNamed);
     const table = [];
-    for (const name of chosen) {
-        say(`\n== ${name}: ${suites[name].what}`);
-        const began = Date.now();
-        const result = await suites[name].run();
-        table.push({ name, seconds: (Date.now() - began) / 1000, ...result });
-    }
+    const began = Date.now();
+    for (const names of grouped(chosen))
+        table.push(...await Promise.all(names.map(runSuite)));
     say();
     for (const { name, seconds, passed, failed } of table) {
         const counts = `${String(passed).padStart(5)} passed ${String(failed).padStart(4)} failed`;
         say(`${name.padEnd(12)} ${counts} ${seconds.toFixed(1).padStart(8)} s`);
     }
     const { passed, failed } = sum(table);
+    say(`in ${((Date.now() - began) / 60_000).toFixed(1)} minutes`);
     say(`\n${passed} passed, ${failed} failed`);
     return failed > 0 ? 1 : 0;
 }

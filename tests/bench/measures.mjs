@@ -1,5 +1,6 @@
 // The measures: each runs both sides in turn, several times, and keeps every figure.
 import { sleep } from '../../dev/process.mjs';
+import { repeatTimes } from '../lib/repeats.mjs';
 
 const BLOCK_S = 2;
 const widths = [120, 128, 256, 384, 512, 520];
@@ -93,6 +94,17 @@ export async function freeRepeats(stage, { rounds, seconds }) {
     });
     return { rate: medianOf(runs, 'rate'), cpu_us: medianOf(runs, 'cpu_us'), p50_ms: medianOf(runs, 'p50_ms'), p99_ms: medianOf(runs, 'p99_ms'),
         ...floors, share: medianOf(runs, 'rate') / floors.recoveries, runs };
+}
+
+// Replays and 409s, which the database alone answers, one after the other.
+export async function repeatAnswers(stage) {
+    const base = await stage.world.addGateway('gateway4', { extra: { ...stage.world.options.extra, wait_ms: 0 } });
+    await stage.mineEvery(BLOCK_S);
+    const figures = await repeatTimes(stage.world, { base, path: stage.ours().path, other: '/iso/countries?code=IT', count: 500 });
+    await stage.mineEvery(BLOCK_S);
+    await stage.quiet(stage.ours());
+    await stage.world.stop('gateway4');
+    return { ...figures, worst_ms: Math.max(...Object.values(figures)) };
 }
 
 // One closed loop over whole blocks. What the chain says was settled in them, of what the callers could have.

@@ -14,7 +14,8 @@ import { root } from '../lib/paths.mjs';
 process.env.PAYONCE_PROGRAM ??= join(root, 'build/payonce');
 const { Stage } = await import('./stage.mjs');
 const { facilitatorBars, facilitatorRows, rpcCalls, settlements, verifications } = await import('./facilitator.mjs');
-const { challenges, freeRepeats, manyConnections, paidCalls, settledPayments, waiting } = await import('./measures.mjs');
+const { receiptPage } = await import('./receipt.mjs');
+const { challenges, freeRepeats, manyConnections, paidCalls, repeatAnswers, settledPayments, waiting } = await import('./measures.mjs');
 
 const full = {
     challenges: { rounds: 7, seconds: 2 },
@@ -24,6 +25,7 @@ const full = {
     settledPayments: { rounds: 3, blocks: 6, peerAt1024: true },
     verifications: { rounds: 3, seconds: 5 },
     settlements: { rounds: 3, blocks: 5 },
+    receipt: { seconds: 5 },
 };
 const quick = {
     challenges: { rounds: 3, seconds: 2 },
@@ -33,6 +35,7 @@ const quick = {
     settledPayments: { rounds: 1, blocks: 4, peerAt1024: false },
     verifications: { rounds: 1, seconds: 3 },
     settlements: { rounds: 1, blocks: 3 },
+    receipt: { seconds: 2 },
 };
 
 // ---- what was measured, and where ----
@@ -74,10 +77,13 @@ const judge = (m) => [
     atLeast('402/s at 64 connections, of the official', m.challenges.ratio, 10, times),
     atLeast('402/s at 128 to 512, the least, of 120 and 520', m.connections.least, 0.9, percent),
     atLeast('paid calls per CPU second, of the official', m.paid.ratio, 10, times),
+    atMost('a replay or a 409, median of the slowest kind', m.answers.worst_ms, 5, (ms) => `${ms.toFixed(2)} ms`),
     atLeast('free repeats/s, of one core\'s recoveries', m.repeats.share, 0.2, percent),
     ...[[64, 0.9], [256, 0.9], [1024, 0.7]].map(([callers, bar]) =>
         atLeast(`settled with 2 s blocks at ${callers}`, m.settled.payonce[callers].share, bar, percent)),
     atMost('memory, of the official', m.settled.memory.share, 0.25, percent),
+    atMost('a receipt\'s page', m.receipt.bytes / 1024, 50, (kb) => `${kb.toFixed(1)} KB`),
+    atMost('a receipt\'s page, median', m.receipt.p50_ms, 5, (ms) => `${ms.toFixed(1)} ms`),
     ...facilitatorBars(m.facilitator, { atLeast, atMost }),
     atLeast('requests parked beside idle connections', m.waiting.parked, 1000, String),
     atLeast('of them served when blocks came again', m.waiting.served_after, 1000, String),
@@ -89,7 +95,7 @@ const judge = (m) => [
 
 const milliseconds = ({ p50_ms, p99_ms }) => `${p50_ms} / ${p99_ms} ms`;
 
-function table({ challenges: c, connections, paid: p, repeats: f, settled: s, facilitator, waiting: w }) {
+function table({ challenges: c, connections, paid: p, repeats: f, answers: a, settled: s, receipt: r, facilitator, waiting: w }) {
     const rows = [['', 'payonce', 'official', 'ratio']];
     const add = (name, ours, theirs = '', ratio = '') => rows.push([name, ours, theirs, ratio]);
     const both = (name, of, show, ratio) => add(name, show(of.payonce), show(of.official), ratio);
@@ -108,12 +114,15 @@ function table({ challenges: c, connections, paid: p, repeats: f, settled: s, fa
     add('  latency, median / 99 %', milliseconds(f));
     add('  floor: recoveries/s, one core', f.recoveries.toFixed(0), '', percent(f.share));
     add('  floor: durable inserts/s', f.inserts.toFixed(0), '', percent(f.rate / f.inserts));
+    add('a replay, a conflict, in flight: median', `${[a.replay_ms, a.conflict_ms, a.in_flight_ms].map((ms) => ms.toFixed(2)).join(' / ')} ms`);
     for (const [callers, ours] of Object.entries(s.payonce)) {
         const theirs = s.official[callers];
         add(`settled with 2 s blocks, ${callers} callers`, percent(ours.share), theirs ? percent(theirs.share) : '');
         add('  latency, median / 99 %', milliseconds(ours), theirs ? milliseconds(theirs) : '');
     }
     both('memory after it (PSS)', s.memory, megabytes, percent(s.memory.share));
+    add('a receipt\'s page', `${(r.bytes / 1024).toFixed(1)} KB`);
+    add('  latency, median / 99 %', milliseconds(r));
     facilitatorRows(add, facilitator);
     add(`gateway, ${w.connections} idle connections`, megabytes(w.idle_mb));
     add(`  and ${w.parked} parked requests`, megabytes(w.both_mb));
@@ -135,7 +144,9 @@ async function measure(stage, plan) {
         () => manyConnections(stage, plan.manyConnections));
     m.paid = await step('paid calls', () => paidCalls(stage, plan.paidCalls));
     m.repeats = await step('free repeats', () => freeRepeats(stage, plan.freeRepeats));
+    m.answers = await step('replays and 409s', () => repeatAnswers(stage));
     m.settled = await step('settled payments', () => settledPayments(stage, plan.settledPayments));
+    m.receipt = await step('a receipt\'s page', () => receiptPage(stage, plan.receipt));
     m.facilitator = {
         verifications: await step('/verify', () => verifications(stage, plan.verifications)),
         settlements: await step('/settle', () => settlements(stage, plan.settlements)),

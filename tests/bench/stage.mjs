@@ -4,10 +4,12 @@ import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { join } from 'node:path';
 import { toHex } from 'viem';
-import { labelled, payTo } from '../../dev/accounts.mjs';
+import { labelled, payTo, receiptSigner } from '../../dev/accounts.mjs';
+import { secretFile } from '../../dev/place.mjs';
 import { run, sleep } from '../../dev/process.mjs';
 import { USDC } from '../../dev/usdc.mjs';
 import { root } from '../lib/paths.mjs';
+import { ownerOf, psql } from '../lib/psql.mjs';
 import { World, freePort } from '../lib/world.mjs';
 import { demoTools } from '../../dev/config.mjs';
 
@@ -58,6 +60,9 @@ export class Stage {
             tools: demoTools.map((tool) => (tool.path === '/iso/countries' ? { ...tool, cacheable: false }
                 : tool.cacheable ? { ...tool, repeat_max: 1_000_000, repeat_window_s: 3600 } : tool)),
             blockTime: 0, gasLimit: 1_000_000_000, network: { block_time_ms: 2000 }, extra: { wait_ms: 120_000, sellers },
+            beforeConfig: (world) => {
+                world.env.PAYONCE_RECEIPT_KEY_FILE = secretFile(join(world.dir, 'receipt'), receiptSigner.key);
+            },
         });
         process.on('exit', () => this.#children.forEach((child) => child.kill('SIGKILL')));
     }
@@ -225,9 +230,8 @@ export class Stage {
         const bin = (await run('pg_config', ['--bindir'])).stdout.trim();
         const script = join(this.world.dir, 'insert.sql');
         writeFileSync(script, 'INSERT INTO bench_rows (payer) VALUES (sha256(random()::text::bytea));\n');
-        const info = this.world.conninfo.replace(/user=\S+/, 'user=payonce_owner');
-        const psql = (text) => run('psql', ['-X', '-q', '-d', info, '-c', text]);
-        await psql('CREATE TABLE IF NOT EXISTS public.bench_rows (id bigserial PRIMARY KEY, payer bytea)');
+        const info = ownerOf(this.world.conninfo);
+        await psql(info, 'CREATE TABLE IF NOT EXISTS public.bench_rows (id bigserial PRIMARY KEY, payer bytea)');
         const { stdout, stderr } = await run(join(bin, 'pgbench'), ['-n', '-M', 'prepared', '-c', '16', '-T', String(duration), '-f', script, info]);
         const found = stdout.match(/tps = ([0-9.]+)/);
         if (!found)
@@ -282,14 +286,16 @@ export class Stage {
         return Number(found[1]);
     }
 
-    // wrk with a script that says what is sent. Resolves to { rate, p99_ms }.
+    // wrk with a script that says what is sent. Resolves to { rate, p50_ms, p99_ms }.
     async wrkScript(side, connections, duration, script) {
         const args = ['-t1', `-c${connections}`, `-d${duration}s`, '--latency', '-s', script, `http://127.0.0.1:${side.port}/`];
         const { stdout, stderr } = await run('wrk', args);
-        const rate = stdout.match(/Requests\/sec: +([0-9.]+)/), p99 = stdout.match(/99% +([0-9.]+)(us|ms|s)/);
-        if (!rate || !p99 || /Non-2xx/.test(stdout))
+        const rate = stdout.match(/Requests\/sec: +([0-9.]+)/);
+        const [p50, p99] = ['50', '99'].map((n) => stdout.match(new RegExp(`${n}% +([0-9.]+)(us|ms|s)`)));
+        if (!rate || !p50 || !p99 || /Non-2xx/.test(stdout))
             throw new Error(`wrk: ${stdout}${stderr}`);
-        return { rate: Number(rate[1]), p99_ms: Number(p99[1]) * { us: 0.001, ms: 1, s: 1000 }[p99[2]] };
+        const milliseconds = ([, number, unit]) => Number(number) * { us: 0.001, ms: 1, s: 1000 }[unit];
+        return { rate: Number(rate[1]), p50_ms: milliseconds(p50), p99_ms: milliseconds(p99) };
     }
 
     async close() {

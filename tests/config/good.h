@@ -14,7 +14,7 @@ static const char good[] =
     "{\"public_url\":\"https://api.example.com\",\"listen\":\"0.0.0.0:8402\",\"admin_listen\":\"127.0.0.1:8403\","
     "\"trusted_proxies\":[\"10.0.0.1\",\"10.1.0.0/16\"],\"state_dir\":\"state\",\"database\":\"host=/run/postgresql "
     "dbname=payonce\",\"database_connections\":8,\"receipt_signers\":[\"0x3333333333333333333333333333333333333333\"],"
-    "\"seller\":\"Example\",\"wait_ms\":20000,\"quote_ttl_s\":300,"
+    "\"offer_receipt\":false,\"seller\":\"Example\",\"wait_ms\":20000,\"quote_ttl_s\":300,"
     "\"result_retention_s\":7200,\"id_retention_s\":100000,\"repeat_retention_s\":8000,"
     "\"max_connections\":1000,\"idle_ms\":30000,\"networks\":[{\"id\":\"eip155:84532\",\"rpc\":[\"http://127.0.0.1:8545\"],"
     "\"rpc_timeout_ms\":4000,\"pay_to\":\"0x1111111111111111111111111111111111111111\",\"depth\":2,\"quorum\":1,"

@@ -1,5 +1,5 @@
 // Public bug reports of systems like ours, each with its right outcome here. Each is named by a test, here or
-// elsewhere, or `shown` names the test that shows it, or what it is about is not there yet.
+// elsewhere, or `shown` names the test that shows it.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { relayer } from '../../dev/accounts.mjs';
 import { encode, paymentId } from '../lib/payment.mjs';
 import { root } from '../lib/paths.mjs';
 import { endWorld, freePort, startWorld, testTools } from '../lib/world.mjs';
-import { ids, later, shown } from './lib/cases-shown.mjs';
+import { ids, shown } from './lib/cases-shown.mjs';
 import { allDecided, audit, relayedOnChain } from './lib/audit.mjs';
 import { restartPostgres } from './lib/drill.mjs';
 import { Stub, fails, page } from './lib/stub.mjs';
@@ -32,10 +32,8 @@ test('every case has a test', () => {
     const files = [...list('drills'), ...list('scenarios')].filter((path) => path.endsWith('.test.mjs'));
     const names = new Set(files.flatMap((path) => readFileSync(path, 'utf8').match(/\b[A-N][0-9]{2}\b/g) ?? []));
     const has = (id) => names.has(id) || id in shown;
-    assert.deepEqual(ids.filter((id) => !has(id) && !(id in later)), [], 'have no test');
-    assert.deepEqual(ids.filter((id) => has(id) && id in later), [], 'have a test by now');
-    const known = (id) => ids.includes(id);
-    assert.ok([...Object.keys(shown), ...Object.keys(later)].every(known));
+    assert.deepEqual(ids.filter((id) => !has(id)), [], 'have no test');
+    assert.ok(Object.keys(shown).every((id) => ids.includes(id)));
 });
 
 describe('cases', () => {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { ask, inWorldOf, settle, shop, transfers } from '../lib/facilitator.mjs';
 import { drill } from './lib/drill.mjs';
+import { points } from './lib/failpoints.mjs';
 import { grouped } from './lib/grouped.mjs';
 import { allDecided } from './lib/audit.mjs';
 
@@ -61,14 +62,9 @@ drill('facilitator: two of it and two settlers, each settlement asked of both', 
     return { payers: payers.length, copies: 4 };
 });
 
-const points = {
-    gateway: ['facilitator-before-accept', 'facilitator-after-accept'],
-    settler: ['settler-after-claim', 'settler-before-store', 'settler-after-store', 'settler-before-broadcast',
-        'settler-after-broadcast', 'settler-before-proof', 'settler-after-proof'],
-};
 drill('facilitator: killed at each step, then asked again: the hash', inWorldOf({ shop: { wait_ms: 4_000 } }), async (world) => {
     let kills = 0;
-    for (const [role, list] of Object.entries(points))
+    for (const [role, list] of [['gateway', points.facilitator], ['settler', points.settler]])
         for (const point of list) {
             await world.restart(role, { env: { PAYONCE_FAILPOINT: point } });
             const payer = await world.newPayer();

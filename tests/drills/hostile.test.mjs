@@ -1,6 +1,6 @@
 // Between the check and the block anything may happen, here many things at once and in any order: payers cancel, spend
-// what they promised, spend the nonce elsewhere, strangers send what they saw, the token pauses, the chain stops or its
-// clock jumps. Whatever it is, money and answers agree in the end.
+// what they promised, spend the nonce elsewhere, strangers send what they saw, the token pauses, the chain stops, for
+// a while or past every deadline, or its clock jumps. Whatever it is, money and answers agree in the end.
 import assert from 'node:assert/strict';
 import { testTools } from '../lib/world.mjs';
 import { allDecided } from './lib/audit.mjs';
@@ -8,8 +8,8 @@ import { drill, long } from './lib/drill.mjs';
 import { grouped } from './lib/grouped.mjs';
 import { cancel, spendAll, spendElsewhere, submit } from './lib/payer.mjs';
 
-const ROUNDS = long ? 30 : 3;
-const CROWD = 24;
+const ROUNDS = long ? 12 : 6;        // each weather once, or twice
+const CROWD = long ? 24 : 12;
 const tools = testTools.map((tool) => ({ ...tool, timeout_ms: 3_000, max_timeout_s: 25 }));
 
 const acts = {
@@ -20,6 +20,13 @@ const acts = {
     stranger: (world, { signed }) => submit(world, signed.payload),
 };
 
+const stopMining = (world) => world.chain.rpc.call('evm_setIntervalMining', 0);
+const goOn = (world) => world.chain.rpc.call('evm_setIntervalMining', 1);
+const deadline = ({ signed }) => Number(signed.payload.authorization.validBefore);
+const latest = (calls) => Math.max(...calls.map(deadline));
+const nothingIsDue = (world) => world.waitFor(async () =>
+    (await world.sql("SELECT 1 FROM authorizations WHERE state = 'due' LIMIT 1")).length === 0, 'all is sent', 8_000).catch(() => {});
+
 // What the weather of a round is: it is there when the settler gets to work, and goes away again.
 const weather = {
     fair: async () => {},
@@ -28,16 +35,45 @@ const weather = {
         await world.pause(chance.between(1_000, 8_000));
         await world.chain.unpause();
     },
-    // sometimes past every deadline of the round: mined after the request gave up, just before validBefore, or never
-    still: async (world, chance) => {
-        await world.chain.rpc.call('evm_setIntervalMining', 0);
-        await world.pause(chance.between(2_000, 28_000));
-        await world.chain.rpc.call('evm_setIntervalMining', 1);
-    },
     jump: async (world, chance) => {
         await world.chain.warp(chance.between(1, 40));
     },
+    // mined only after every request gave up
+    late: async (world, _, calls) => {
+        await stopMining(world);
+        const answers = (await Promise.all(calls.map(({ answer }) => answer))).filter(Boolean);
+        assert.ok(answers.every(({ status }) => status !== 200), 'an answer before a block');
+        await goOn(world);
+    },
+    // mined in the last second before validBefore
+    brink: async (world, _, calls) => {
+        await stopMining(world);
+        await nothingIsDue(world);
+        await world.chain.rpc.call('evm_setNextBlockTimestamp', latest(calls) - 1);
+        await goOn(world);
+    },
+    // no block before the last deadline, and then without what was sent
+    never: async (world, _, calls) => {
+        await stopMining(world);
+        await nothingIsDue(world);
+        await world.chain.rpc.call('anvil_dropAllTransactions');
+        await world.chain.rpc.call('evm_setNextBlockTimestamp', latest(calls));
+        await goOn(world);
+    },
 };
+
+// In these no block is mined but the weather's: who acts, which mines one, does so before.
+const still = ['late', 'brink', 'never'];
+
+// The weathers in an order of the seed's.
+function forecast(chance) {
+    const list = Array.from({ length: ROUNDS }, (_, i) => Object.keys(weather)[i % Object.keys(weather).length]);
+    for (let i = list.length - 1; i > 0; i--) {
+        const j = chance.below(i + 1);
+        [list[i], list[j]] = [list[j], list[i]];
+    }
+    return list;
+}
 
 async function makeCall(world, chance, n) {
     const payer = await world.newPayer();
@@ -84,9 +120,8 @@ async function judge(world, call) {
 drill('hostile settlement', { tools, roles: ['gateway'], extra: { wait_ms: 3_000 } }, async (world, chance) => {
     const ends = [];
     let n = 0;
-    for (let round = 0; round < ROUNDS; round++) {
+    for (const [round, sky] of forecast(chance.stream('weather')).entries()) {
         const draw = chance.stream(`round ${round}`);
-        const sky = draw.pick(Object.keys(weather));
         const calls = [];
         for (let i = 0; i < CROWD; i++)
             calls.push(await makeCall(world, draw.stream(`call ${i}`), n++));
@@ -95,14 +130,15 @@ drill('hostile settlement', { tools, roles: ['gateway'], extra: { wait_ms: 3_000
             const [{ held }] = await world.sql(`SELECT count(*)::int AS held FROM authorizations WHERE state = 'due'`);
             return held >= CROWD;
         }, 'all are at the settler\'s door', 8_000).catch(() => {});     // a chain whose clock ran ahead refuses some
-        await Promise.all(calls.filter(({ early }) => early).map((call) => acts[call.act](world, call)));
-        await Promise.all([world.startRole('settler'), weather[sky](world, draw),
-            ...calls.filter(({ early }) => !early).map(async (call) => {
+        const isFirst = ({ early }) => early || still.includes(sky);
+        await Promise.all(calls.filter(isFirst).map((call) => acts[call.act](world, call)));
+        await Promise.all([world.startRole('settler'), weather[sky](world, draw, calls),
+            ...calls.filter((call) => !isFirst(call)).map(async (call) => {
                 await world.pause(draw.below(1_000));
                 return acts[call.act](world, call);
             })]);
         for (const call of calls)
-            ends.push(await judge(world, call));
+            ends.push({ sky, ...await judge(world, call) });
         await Promise.all(calls.map(({ answer }) => answer));
         await world.stop('settler');
     }
@@ -110,6 +146,10 @@ drill('hostile settlement', { tools, roles: ['gateway'], extra: { wait_ms: 3_000
     await allDecided(world);
     const runs = grouped(await world.calls(), ({ target }) => target);
     assert.ok([...runs.values()].every((list) => list.length === 1), 'work ran twice');
+    const honest = (sky, end) => ends.filter((one) => one.sky === sky && one.act === 'honest' && one.end === end).length;
+    assert.equal(honest('never', 'settled'), 0, 'paid by what was never mined');
+    for (const sky of ['fair', 'late', 'brink'])
+        assert.ok(honest(sky, 'settled') > 0 || !ends.some((one) => one.sky === sky && one.act === 'honest'), `nobody paid: ${sky}`);
     const counts = grouped(ends, ({ act, end }) => `${act}_${end}`);
     return { payments: ends.length, ...Object.fromEntries([...counts].map(([key, list]) => [key, list.length])) };
 });

@@ -110,6 +110,10 @@ drill('lying rpc: all of them', options, async (world, chance) => {
         const answer = await world.send(path, signed);
         assert.ok(answer.status === 409 || answer.status === 503, answer.text);
     }
+    const told = async () => (await world.send(calls[0].path, calls[0].signed)).json;
+    const first = Date.parse((await world.waitFor(async () => (await told()).known_by_note && told(), 'it says why the time moves',
+        90_000)).known_by);
+    await world.waitFor(async () => Date.parse((await told()).known_by) > first, 'the time moves', 30_000);
     liars.forEach((liar) => {
         liar.lie = null;
     });

@@ -79,7 +79,7 @@ drill('reorg: what cannot be mined again ends unpaid', options, async (world) =>
     const told = await world.request(`/orders/ord_${order.id}`);
     assert.equal(told.json.status, 'settling');
     assert.ok(told.json.known_by, 'an unknown says by when it is known');
-    const again = await world.send(answer.required.resource.url.replace(world.gateway, ''), answer);
+    const again = await world.send(answer.signed.required.resource.url.replace(world.gateway, ''), answer.signed);
     assert.notEqual(again.status, 402, 'a new price while the old payment may still be mined');
     await world.waitFor(async () => (await orders(world))[0].status === 'unpaid', 'it is proven dead', 120_000);
     return { withdrawn: 1 };

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { encodeFunctionData, keccak256 } from 'viem';
 import { relayer } from '../../dev/accounts.mjs';
-import { run } from '../../dev/process.mjs';
 import { USDC, tokenAbi } from '../../dev/usdc.mjs';
 import { freshAccount } from './payment.mjs';
+import { ownerOf, psql } from './psql.mjs';
 
 export const bytea = (hex) => `decode('${hex.slice(2)}', 'hex')`;
 
@@ -44,12 +44,7 @@ export async function eventsOf(world, payer) {
     return rows.map(({ event }) => event);
 }
 
-export async function asOwner(world, text) {
-    const info = world.conninfo.replace(/user=\S+/, 'user=payonce_owner');
-    const args = ['-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', info, '-c', `SET search_path = payonce; ${text}`];
-    const { code, stderr } = await run('psql', args);
-    assert.equal(code, 0, stderr);
-}
+export const asOwner = (world, text) => psql(ownerOf(world.conninfo), text);
 
 // A payment on its way: { payer, path, signed, answer (a promise; null when the connection broke) }.
 export async function begin(world, path, { payer, ...options } = {}) {

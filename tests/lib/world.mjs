@@ -20,9 +20,11 @@ import { run, sleep, tail, until } from '../../dev/process.mjs';
 import { startTempo } from '../../dev/tempo.mjs';
 import { USDC } from '../../dev/usdc.mjs';
 import { checkBooks } from './books.mjs';
+import { copyCluster } from './cluster.mjs';
 import { raw, request } from './http.mjs';
 import { root } from './paths.mjs';
 import { authorize, decode, freshAccount, paymentV1, paymentV2 } from './payment.mjs';
+import { Session, psql } from './psql.mjs';
 
 export const program = process.env.PAYONCE_PROGRAM ?? join(root, 'build-check/asan/payonce');
 
@@ -74,6 +76,7 @@ export class World {
     #children = new Map();
     #starts = new Map();
     #seenEnd = new Set();
+    #session = null;
     logs = [];
     pause = sleep;
     payTo = payTo;
@@ -120,6 +123,7 @@ export class World {
             this.tempo = await this.startTempo();
         await this.options.beforeConfig?.(this);
         this.config = this.writeConfig('payonce', this.ports);
+        await copyCluster(this.stateDir);
         await this.startDatabase();
         await this.#expectOk(['migrate']);
         await this.startUpstream();
@@ -266,17 +270,14 @@ export class World {
 
     // ---- what tests do with it ----
 
-    // Rows of a query, as objects. psql comes with the server.
-    async sql(query) {
-        const text = `SELECT coalesce(json_agg(t), '[]') FROM (${query.replace(/;\s*$/, '')}) t`;
-        return JSON.parse(await this.psql(text));
+    sql(query) {
+        if (this.#session?.conninfo !== this.conninfo)
+            this.#session = new Session(this.conninfo);
+        return this.#session.rows(query);
     }
 
-    async psql(text) {
-        const args = ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', this.conninfo, '-c', text];
-        const { code, stdout, stderr } = await run('psql', args, { env: { PGOPTIONS: '-c search_path=payonce' } });
-        assert.equal(code, 0, `psql: ${stderr}\n${text}`);
-        return stdout;
+    psql(text) {
+        return psql(this.conninfo, text);
     }
 
     async newPayer({ atoms = 1_000_000n, key } = {}) {
@@ -374,6 +375,7 @@ export class World {
         const troubles = [];
         for (const name of [...this.#children.keys()].reverse())
             await this.stop(name).catch((error) => troubles.push(error));
+        this.#session?.close();
         if (this.postgres)
             await this.payonce(['database', 'stop']);
         this.postgres = null;

@@ -6,14 +6,18 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { labelled, receiptSigner, refundWallet, relayer } from '../../dev/accounts.mjs';
+import { NETWORK } from '../../dev/config.mjs';
 import { secretFile } from '../../dev/place.mjs';
-import { run } from '../../dev/process.mjs';
 import { MULTICALL3, USDC } from '../../dev/usdc.mjs';
 import { freshAccount } from '../lib/payment.mjs';
+import { ownerOf, psql } from '../lib/psql.mjs';
 import { endWorld, freePort, startWorld } from '../lib/world.mjs';
 
 const RELAYER = 'PAYONCE_RELAYER_KEY_FILE';
 const QUOTE = 'PAYONCE_QUOTE_KEY_FILE';
+const RECEIPT = 'PAYONCE_RECEIPT_KEY_FILE';
+const REFUND = 'PAYONCE_REFUND_KEY_FILE';
 const nowhere = 'http://127.0.0.1:9';
 
 // A node that passes every question on to the real one, and changes what comes back: twist(method, result, params).
@@ -48,7 +52,11 @@ function stop(server) {
 
 describe('payonce doctor', () => {
     let world;
-    before(async () => { world = await startWorld({ roles: [] }); });
+    before(async () => {
+        world = await startWorld({ roles: [], beforeConfig: (w) => {
+            w.env[RECEIPT] = secretFile(join(w.dir, 'receipt'), receiptSigner.key);
+        } });
+    });
     after(() => world && endWorld(world));
 
     let count = 0;
@@ -97,23 +105,66 @@ describe('payonce doctor', () => {
     }
 
     async function superuser(text, database = 'payonce') {
-        const info = world.conninfo.replace(/user=\S+/, 'user=payonce_owner')
-            .replace(/dbname=\S+/, `dbname=${database}`);
-        const { code, stderr } = await run('psql', ['-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', info, '-c', text]);
-        assert.equal(code, 0, stderr);
+        const info = ownerOf(world.conninfo).replace(/dbname=\S+/, `dbname=${database}`);
+        await psql(info, text);
         return info.replace(/ user=\S+/, '');
     }
 
     test('all is well: exit 0, every line ok, as text too', async () => {
         const { ok, troubles, checks } = await examine();
         assert.deepEqual([ok, troubles], [true, []]);
-        for (const name of ['configuration', 'relayer key', 'quote key', 'database', 'schema', 'durability',
+        for (const name of ['configuration', 'relayer key', 'quote key', 'refund wallet', 'receipt key', 'database', 'schema', 'durability',
             'eip155:84532 rpc[0]', 'public_url', 'listen', 'admin_listen', 'upstream'])
             assert.ok(checks.some(({ check }) => check === name), `nothing is said of ${name}`);
         const { code, stdout } = await world.payonce(['doctor']);
         assert.equal(code, 0);
         assert.equal(stdout.trimEnd().split('\n').length, checks.length);
         assert.ok(stdout.split('\n').every((line) => line === '' || line.startsWith('ok ')), stdout);
+    });
+
+    describe('what pays debts back, and what signs receipts', () => {
+        const refunds = (c) => Object.assign(c, { refunds: [{ network: NETWORK, token: 'USDC', mode: 'automatic' }] });
+        const keyFile = (variable, { key }) => ({ [variable]: secretFile(join(world.dir, `key-${count += 1}`), key) });
+
+        test('a policy and no key; a wallet that is the relayer\'s, or a seller\'s', async () => {
+            await finds('FAIL', /^refund wallet$/, /REFUND_KEY_FILE is not set/, { change: refunds });
+            await finds('FAIL', /^refund wallet$/, /is the relayer's wallet/, { change: refunds, env: keyFile(REFUND, relayer) });
+            await finds('FAIL', /^refund wallet$/, /is a seller's \(pay_to\) wallet/,
+                { change: refunds, env: keyFile(REFUND, labelled('pay to')) });
+            await finds('warn', /^refund wallet$/, /pays nothing/, { env: keyFile(REFUND, refundWallet) });
+        });
+
+        test('an empty refund wallet, and a filled one', async () => {
+            const env = keyFile(REFUND, refundWallet);
+            await finds('warn', rpc, /refund wallet 0x\w+ has 0 USDC: send it some/, { change: refunds, env });
+            await world.chain.mint(refundWallet.address, 1_500_000n);
+            const { ok, checks } = await examine({ change: refunds, env });
+            assert.ok(ok && checks.some(({ text }) => /has 1.5 USDC$/.test(text)), JSON.stringify(checks));
+        });
+
+        test('a receipt key that is missing, loose, or moves money', async () => {
+            await finds('warn', /^receipt key$/, /receipts are not signed/, { env: { [RECEIPT]: '' } });
+            const { [RECEIPT]: loose } = keyFile(RECEIPT, receiptSigner);
+            chmodSync(loose, 0o644);
+            await finds('FAIL', /^receipt key$/, /chmod 600/, { env: { [RECEIPT]: loose } });
+            await finds('FAIL', /^receipt key$/, /moves money/, { env: keyFile(RECEIPT, relayer) });
+        });
+
+        test('a key that is published, and one that is not', async () => {
+            for (const address of [receiptSigner.address, relayer.address]) {
+                const server = httpServer((_, response) => {
+                    response.setHeader('content-type', 'application/json');
+                    response.end(JSON.stringify({ keys: [{ address, use: 'receipts', status: 'current' }] }));
+                });
+                await new Promise((done) => server.listen(0, '127.0.0.1', done));
+                const change = (c) => Object.assign(c, { public_url: `http://127.0.0.1:${server.address().port}` });
+                if (address === receiptSigner.address)
+                    assert.ok((await examine({ change })).checks.some(({ text }) => /, published at /.test(text)));
+                else
+                    await finds('FAIL', /^receipt key$/, /is not the current key at/, { change });
+                await stop(server);
+            }
+        });
     });
 
     test('an argument that it does not know: exit 2', async () => {

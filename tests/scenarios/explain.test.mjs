@@ -2,7 +2,7 @@
 // bodies and signatures in it, and reviews that end by a decision that is on record.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { run } from '../../dev/process.mjs';
+import { asOwner } from '../lib/ledger.mjs';
 import { hex32, paymentId } from '../lib/payment.mjs';
 import { inWorld } from '../lib/world.mjs';
 
@@ -24,13 +24,6 @@ async function refused(world, words, ...args) {
     const { code, stdout, stderr } = await world.payonce(args);
     assert.deepEqual([code, stdout], [1, ''], stderr);
     assert.match(stderr, words);
-}
-
-async function asOwner(world, text) {
-    const info = world.conninfo.replace(/user=\S+/, 'user=payonce_owner');
-    const options = { env: { PGOPTIONS: '-c search_path=payonce' } };
-    const { code, stderr } = await run('psql', ['-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', info, '-c', text], options);
-    assert.equal(code, 0, stderr);
 }
 
 const names = (story) => story.events.map(({ event }) => event);

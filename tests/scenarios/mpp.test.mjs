@@ -5,9 +5,10 @@ import { describe, test } from 'node:test';
 import { registerExactEvmScheme } from '@x402/evm/exact/client';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { ALPHA_USD } from '../../dev/tempo.mjs';
+import { Agent } from '../lib/agent.mjs';
 import { asOwner, bytea } from '../lib/ledger.mjs';
 import { authorize, decode, paymentId, paymentV2 } from '../lib/payment.mjs';
-import { challenge, challengesOf, credential, memoOf, mppFetch, onTempo, push, sendMemo, signPull, tempoPayer } from '../lib/tempo.mjs';
+import { TEMPO, challenge, challengesOf, credential, memoOf, mppFetch, onTempo, push, sendMemo, signPull, tempoPayer } from '../lib/tempo.mjs';
 import { inWorld } from '../lib/world.mjs';
 
 const scenario = (name, options, body) => test(name, { timeout: 240_000 }, inWorld(onTempo(options), body));
@@ -101,6 +102,26 @@ function stock() {
             assert.equal(challengesOf(one).length, count, accept);
             assert.ok(decode(one.headers['payment-required']));
         }
+    });
+}
+
+function ours() {
+    scenario('payonce pay buys the same tool on either rail, and doctor has no complaint', {}, async (world) => {
+        const payer = await tempoPayer(world);
+        await world.chain.fund(payer.address, 1_000_000n);
+        const agent = new Agent(world, payer);
+        const rails = [['eip155:84532', world.rpcUrl, []], [TEMPO, world.tempo.rpc.url, ['--mode', 'push']],
+            [TEMPO, world.tempo.rpc.url, ['--mode', 'pull']]];
+        for (const [network, rpc, more] of rails) {
+            const { code, json, stderr } = await agent.pay('/test/both', ['--new', '--network', network, '--rpc', rpc, ...more]);
+            assert.equal(code, 0, stderr);
+            assert.equal(json.charged, true);
+        }
+        assert.equal(await world.tempo.balanceOf(world.payTo), 500n);
+        const { stdout } = await world.payonce(['doctor', '--json']);
+        const failed = JSON.parse(stdout).checks.filter(({ result }) => result === 'FAIL');
+        assert.deepEqual(failed, []);
+        assert.ok(JSON.parse(stdout).checks.some(({ check, text }) => check === `${TEMPO} rpc[0]` && /6 decimals/.test(text)));
     });
 }
 
@@ -237,9 +258,14 @@ function wrong() {
             const ch = await challenge(world, PATH);
             const first = await push(world, payer, ch), second = await push(world, payer, ch);
             served(await present(world, PATH, first.authorization));
-            assert.equal(served(await present(world, PATH, second.authorization)).reference, first.hash);
+            const told = noChallenge(await present(world, PATH, second.authorization), 403, 'payment_owed');
+            assert.deepEqual(told.refunds.map(({ amount }) => amount), ['250']);
+            const nothing = await sendMemo(world, payer, { to: payer.address, amount: 1, memo: memoOf(ch) });
+            noChallenge(await present(world, PATH, credential(ch, { type: 'hash', hash: nothing }, payer)), 409, 'payment_conflict');
+            assert.equal(served(await present(world, PATH, first.authorization)).reference, first.hash);
             const [debt] = await untilDebts(world, payer, 1);
             assert.deepEqual([debt.cause, debt.tx, debt.has_order], ['duplicate', second.hash, true]);
+            assert.equal(debt.id, told.refunds[0].debt);
 
             const other = await tempoPayer(world);
             const next = await challenge(world, PATH);
@@ -348,6 +374,7 @@ const killedNetwork = (world) => !world.isUp('settler') && world.ended('settler'
 
 describe('MPP', { concurrency: 2 }, () => {
     stock();
+    ours();
     replayed();
     wrong();
     late();

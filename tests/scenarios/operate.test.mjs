@@ -11,6 +11,7 @@ import { startChain, stopChain } from '../../dev/chain.mjs';
 import { portTaken } from '../../dev/place.mjs';
 import { run } from '../../dev/process.mjs';
 import { root } from '../lib/paths.mjs';
+import { ownerOf, psql } from '../lib/psql.mjs';
 import { inWorld, program, testTools } from '../lib/world.mjs';
 
 const PATH = '/test/read';
@@ -34,11 +35,7 @@ async function paidOnce(world, payer) {
     assert.equal(await world.checkBooks(), 1);
 }
 
-async function superuser(world, text) {
-    const info = world.conninfo.replace(/user=\S+/, 'user=payonce_owner');
-    const { code, stderr } = await run('psql', ['-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', info, '-c', text]);
-    assert.equal(code, 0, stderr);
-}
+const superuser = (world, text) => psql(ownerOf(world.conninfo), text);
 
 const scenario = (name, options, body) => test(name, { timeout: 150_000 }, inWorld(options, body));
 

@@ -3,11 +3,15 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { labelled } from '../../dev/accounts.mjs';
 import { NETWORK } from '../../dev/config.mjs';
+import { secretFile } from '../../dev/place.mjs';
+import { showRefund } from '../../dev/refund.mjs';
 import { run } from '../../dev/process.mjs';
 import { USDC } from '../../dev/usdc.mjs';
 import { begin, isPaid, orderOf, publicOrder, submit } from '../lib/ledger.mjs';
-import { paymentId } from '../lib/payment.mjs';
+import { authorize, paymentId } from '../lib/payment.mjs';
+import { ownerOf, psql } from '../lib/psql.mjs';
 import { booksAgree, debtsTo, late, liability, paidBack, policy, refundWallet, refunding, untilDebt } from '../lib/refunds.mjs';
 import { behindStubs } from '../lib/stub.mjs';
 
@@ -45,6 +49,16 @@ function found() {
     });
 }
 
+
+function shown() {
+    scenario('what ./up shows: a stranger sends what was set aside, and it goes back', {}, async (world) => {
+        const said = [];
+        const receipt = await showRefund({ gateway: world.gateway, chain: world.chain, say: (text) => said.push(text) });
+        assert.match(said.at(-1), /Refunded in full: nothing was charged\. 0\.001 USDC refunded\. Final at block/);
+        assert.match(receipt, /\/receipts\/rcp_/);
+        await booksAgree(world);
+    });
+}
 
 // ---- whatever happens to a payout, the payer's balance rises once ----
 
@@ -128,6 +142,52 @@ function killed() {
             assert.deepEqual(differences.map(({ asset, owner }) => [asset, owner]), [['native', 'operator']]);
         });
 
+    // The wallet is changed between the backup and its restoration, either way.
+    scenario('an old database comes back, and with it a new refund wallet: what a former one of ours paid is found', {},
+        async (world) => {
+            const { payer, before } = await owedAndSaved(world);
+            await once(world, payer);
+            await world.stop('settler');
+            await restore(world, before);
+            await world.startRole('settler', { env: await anotherWallet(world) });
+            await once(world, payer);
+            await booksAgree(world, 60_000, { gas: false });
+        });
+
+    scenario('an old database comes back, and does not know the wallet that paid: a person says that it was ours', {},
+        async (world) => {
+            const { payer, before } = await owedAndSaved(world, await anotherWallet(world));
+            await once(world, payer);
+            await world.stop('settler');
+            await restore(world, before);
+            await world.startRole('settler');
+            const [{ id, reason }] = await untilDebt(world, payer, 'held');
+            assert.match(reason, new RegExp(otherWallet.address, 'i'));
+            for (const [verb, words] of [['approve', /say `paid`/], ['pay', /say `paid`/]]) {
+                const { code, stderr } = await world.payonce(['refunds', verb, id]);
+                assert.equal(code, 1);
+                assert.match(stderr, words);
+            }
+            assert.equal((await world.payonce(['refunds', 'paid', id, '--note', 'the wallet of November'])).code, 0);
+            await once(world, payer);
+            await booksAgree(world, 60_000, { gas: false });
+            assert.equal(await liability(world), 0n);
+            // read on: what it sends from now on is in the books, too
+            await world.chain.giveGas(otherWallet.address);
+            await world.chain.write(otherWallet.address, 'transfer', [payer.address, 7n]);
+            await booksAgree(world, 60_000, { gas: false });
+        });
+
+    scenario('somebody uses the nonce of a refund for something else: it is paid all the same', {}, async (world) => {
+        const { payer } = await owedAndSaved(world, {}, async (debt) => {
+            const other = await world.newPayer();
+            const offer = (await world.challenge(PATH)).v2.accepts[0];
+            await submit(world, await authorize(other, offer, { change: { nonce: debt.nonce, to: other.address, value: '0' } }));
+        });
+        await once(world, payer);
+        await booksAgree(world);
+    });
+
     scenario('a person submits the very same refund by hand: the token refuses it', {}, async (world) => {
         const { payer } = await late(world);
         await once(world, payer);
@@ -138,25 +198,44 @@ function killed() {
     });
 }
 
+// Work that failed was paid for; the database is saved while nothing is paid back yet, then the settler goes on.
+async function owedAndSaved(world, env = {}, meanwhile = async () => {}) {
+    await world.restart('settler', { env: { PAYONCE_FAILPOINT: 'refund-after-due:1=600000' } });
+    const { payer } = await late(world);
+    const [debt] = await world.waitFor(async () => {
+        const rows = await debtsTo(world, payer);
+        return rows.length === 1 && rows;
+    }, 'it is owed');
+    await world.kill9('settler');
+    const before = await backup(world);
+    await meanwhile(debt);
+    await world.startRole('settler', { env });
+    return { payer, before };
+}
+
+const otherWallet = labelled('another refund wallet');
+async function anotherWallet(world) {
+    await world.chain.mint(otherWallet.address, 10_000_000n);
+    return { PAYONCE_REFUND_KEY_FILE: secretFile(join(world.dir, 'refund-2'), otherWallet.key) };
+}
+
 async function refusedByToken(world, data) {
     const refused = await world.chain.rpc.call('eth_call', { to: USDC, data }, 'latest').catch((error) => error);
     assert.match(String(refused.message ?? refused), /authorization is used or canceled/);
 }
 
 // The payonce schema as it is, and back again, by PostgreSQL's own tools.
-const asOwner = (world) => world.conninfo.replace(/user=\S+/, 'user=payonce_owner');
 async function backup(world) {
     const path = join(world.dir, `backup-${Date.now()}.dump`);
-    const { code, stderr } = await run('pg_dump', ['-Fc', '-n', 'payonce', '-f', path, '-d', asOwner(world)]);
+    const { code, stderr } = await run('pg_dump', ['-Fc', '-n', 'payonce', '-f', path, '-d', ownerOf(world.conninfo)]);
     assert.equal(code, 0, stderr);
     return path;
 }
 async function restore(world, path) {
     await world.stop('gateway');
     // pg_restore --clean cannot drop what a partition inherits
-    const drop = await run('psql', ['-X', '-q', '-d', asOwner(world), '-c', 'DROP SCHEMA payonce CASCADE']);
-    assert.equal(drop.code, 0, drop.stderr);
-    const { code, stderr } = await run('pg_restore', ['-d', asOwner(world), path]);
+    await psql(ownerOf(world.conninfo), 'DROP SCHEMA payonce CASCADE');
+    const { code, stderr } = await run('pg_restore', ['-d', ownerOf(world.conninfo), path]);
     assert.equal(code, 0, stderr);
     await world.startRole('gateway');
 }
@@ -255,6 +334,7 @@ function refused() {
 
 describe('refunds', { concurrency: 2 }, () => {
     found();
+    shown();
     killed();
     refused();
 });

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/clock.h"
+
 static const char about[] = "L\xc3\xa4nder: \xf0\x9f\x8c\x8d \"all\" \\ <b>";
 
 static json_t *decoded(const struct buf *b)
@@ -48,11 +50,13 @@ static void text_is(const json_t *o, const char *key, const char *text)
     assert_string_equal(json_str(o, key), text);
 }
 
+static const struct key *signer; /* of offers; NULL: none */
+
 static void write_for(const struct terms *t, const char *description, const char *target, enum reason why,
                       json_t **ret_v2, json_t **ret_v1)
 {
     struct challenge *c =
-        challenge_new(t, "https://api.example.com", description, description ? "application/json" : NULL);
+        challenge_new(t, "https://api.example.com", description, description ? "application/json" : NULL, signer);
     const struct challenge_for f = { &quote_key, quote_fresh(), &request, slice_of(target), now + 60, why };
     BUF header = { 0 }, v1 = { 0 };
     challenge_write(c, &f, &header, &v1);
@@ -259,7 +263,7 @@ static void test_responses(void **state)
     for (size_t i = 0; i < COUNT(table); i++) {
         BUF b = { 0 };
         x402_response(table[i].version, &nets[table[i].net], &prices[0].pay_to, table[i].paid ? &tx : NULL,
-                      table[i].error, NULL, &b);
+                      table[i].error, NULL, NULL, &b);
         JSON *got = decoded(&b);
         OWNED char *expected = table[i].paid ? replaced(table[i].json, "TX", tx_text) : str_copy(table[i].json);
         JSON *want = json_loads(expected, 0, NULL);
@@ -272,10 +276,39 @@ static void test_response_extra(void **state)
 {
     (void)state;
     BUF b = { 0 };
-    x402_response(2, &nets[0], &prices[0].pay_to, NULL, NULL, json_pack("{s:s}", "order_id", "ord_\xc3\xa4"), &b);
+    x402_response(2, &nets[0], &prices[0].pay_to, NULL, NULL, json_pack("{s:s}", "order_id", "ord_\xc3\xa4"), NULL, &b);
     JSON *got = decoded(&b);
     text_is(json_object_get(got, "extra"), "order_id", "ord_\xc3\xa4");
     assert_true(json_is_false(json_object_get(got, "success")));
+}
+
+/* x402's offer-receipt: one signed offer an accept, over what is offered there; the same for a while. */
+static void test_signed_offers(void **state)
+{
+    (void)state;
+    struct key k;
+    uint8_t secret[32] = { 7 };
+    JSON *v2 = NULL, *v1 = NULL, *again = NULL, *v1_again = NULL;
+    assert_true(key_from_secret(secret, &k));
+    signer = &k;
+    write_for(&terms, about, "/a?b=\"\\", REASON_REQUIRED, &v2, &v1);
+    write_for(&terms, about, "/a?b=\"\\", REASON_REQUIRED, &again, &v1_again);
+    signer = NULL;
+    const json_t *extension = json_object_get(json_object_get(v2, "extensions"), "offer-receipt");
+    const json_t *offers = json_object_get(json_object_get(extension, "info"), "offers");
+    HAS_KEYS(extension, "info", "schema");
+    assert_int_equal(json_array_size(offers), json_array_size(json_object_get(v2, "accepts")));
+    assert_true(json_array_size(offers) > 1);
+    for (size_t i = 0; i < json_array_size(offers); i++) {
+        const json_t *o = json_array_get(offers, i), *p = json_object_get(o, "payload");
+        const json_t *accept = json_array_get(json_object_get(v2, "accepts"), i);
+        HAS_KEYS(o, "format", "acceptIndex", "payload", "signature");
+        assert_int_equal(json_integer_value(json_object_get(o, "acceptIndex")), i);
+        text_is(p, "resourceUrl", json_str(json_object_get(v2, "resource"), "url"));
+        for (const char *const *key = (const char *const[]){ "scheme", "network", "asset", "payTo", "amount", NULL }; *key; key++)
+            text_is(p, *key, json_str(accept, *key));
+        assert_true(json_integer_value(json_object_get(p, "validUntil")) >= clock_wall_s() + (int64_t)terms.max_timeout_s - 1);
+    }
 }
 
 int main(void)
@@ -285,7 +318,7 @@ int main(void)
         cmocka_unit_test(test_no_v1_name),   cmocka_unit_test(test_reason),
         cmocka_unit_test(test_target),       cmocka_unit_test(test_description),
         cmocka_unit_test(test_fresh_quotes), cmocka_unit_test(test_echo),
-        cmocka_unit_test(test_responses),    cmocka_unit_test(test_response_extra),
+        cmocka_unit_test(test_responses),    cmocka_unit_test(test_response_extra), cmocka_unit_test(test_signed_offers),
     };
     return cmocka_run_group_tests(tests, sale_start, sale_stop);
 }

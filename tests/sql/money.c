@@ -22,7 +22,7 @@ int money_start(void **state)
 {
     char why[400];
     int version;
-    scratch_start(state);
+    scratch_start_copy(state);
     if (db_migrate(scratch.server.conninfo, &version, why, sizeof why) != MIGRATE_OK)
         fail_msg("%s", why);
     pg = sql_open(scratch.server.conninfo);

@@ -46,6 +46,18 @@ int scratch_start(void **state)
     return 0;
 }
 
+int scratch_start_copy(void **state)
+{
+    (void)state;
+    const char *cluster = getenv("PAYONCE_TEST_CLUSTER");
+    scratch_new_dir(scratch.dir);
+    OWNED char *copy = str_format("cp -a --reflink=auto '%s' '%s/postgres'", cluster ? cluster : "", scratch.dir);
+    if (cluster && system(copy) != 0)
+        fail_msg("%s", copy);
+    scratch_restart();
+    return 0;
+}
+
 int scratch_stop(void **state)
 {
     (void)state;

@@ -22,6 +22,7 @@ struct scratch {
 extern struct scratch scratch;
 
 int scratch_start(void **state); /* cmocka group setup */
+int scratch_start_copy(void **state); /* the same, of the cluster that PAYONCE_TEST_CLUSTER names, if it does (tests/lib/cluster.mjs) */
 int scratch_stop(void **state);  /* group teardown: stops the server, removes the directory */
 void scratch_restart(void);      /* after its server was killed */
 void scratch_new_dir(char ret[128]);

@@ -10,6 +10,7 @@ struct want {
     const char *seller;
     int asked_payee;
     bool tell, unproven;
+    int most;
 };
 
 static struct want want(void)
@@ -87,6 +88,10 @@ static void takes(const struct want *w, const char *verdict, int order)
     arg_bool(&d, w->ask.has_code);
     arg_int(&d, w->ask.need_s);
     arg_bool(&d, !w->ask.unverified);
+    if (w->most)
+        arg_int(&d, w->most);
+    else
+        arg_null(&d);
     arg_text(&d, BY_GATEWAY);
     assert_int_equal(call(gateway, "settlement_accept", &d, &r), DB_OK);
     verdict_is(r, verdict, order);
@@ -346,6 +351,76 @@ static void test_old_news(void **state)
     assert_memory_not_equal(first, second, 16);
 }
 
+/* Told that it is dead, and then its nonce is signed anew and it lands: that is news. */
+static void test_news_after_the_end(void **state)
+{
+    (void)state;
+    struct want w = want();
+    int64_t id = 0;
+    uint8_t first[16], second[16];
+    w.tell = true;
+    takes(&w, "accepted", 1);
+    ends(1, "expired");
+    assert_int_equal(claims(&id, first), 1);
+    told(id, first, true, 0);
+    struct want later = copy(2);
+    later.ask.valid_in_s = 500;
+    later.ask.signature = 2;
+    takes(&later, "accepted", 1);
+    assert_int_equal(claims(&id, second), 0);
+    settles(1, 3, 5);
+    assert_int_equal(claims(&id, second), 1);
+    assert_memory_not_equal(first, second, 16);
+}
+
+/* One who does not listen keeps nobody else waiting. */
+static void test_each_seller_his_share(void **state)
+{
+    (void)state;
+    DB_ARGS d = { 0 };
+    DB_ROWS *r = NULL;
+    for (int i = 1; i <= 4; i++) {
+        struct want w = want();
+        w.ask.nonce = w.ask.attempt = i;
+        w.seller = i < 4 ? "acme" : "rival";
+        w.tell = true;
+        takes(&w, "accepted", i);
+        settles(i, i, 5);
+    }
+    arg_text(&d, "[\"acme\", \"rival\"]");
+    arg_int(&d, 2);
+    arg_int(&d, 60);
+    assert_int_equal(call(gateway, "notices_claim", &d, &r), DB_OK);
+    assert_int_equal(db_count(r), 3);
+    sql_is(pg, "SELECT string_agg(o.seller, ' ' ORDER BY o.seller) FROM notices n JOIN authorizations a ON a.id = n.authorization_id"
+           " JOIN orders o ON o.id = a.order_id WHERE n.tries = 1", "acme acme rival");
+}
+
+/* ---- a day's limit ---- */
+
+static void test_limit(void **state)
+{
+    (void)state;
+    for (int i = 1; i <= 4; i++) {
+        struct want w = want();
+        w.ask.nonce = w.ask.attempt = i;
+        w.most = 2;
+        takes(&w, i <= 2 ? "accepted" : "limit", i <= 2 ? i : 0);
+    }
+    struct want again = want(), other = want();
+    again.most = 2;
+    takes(&again, "accepted", 1);                /* what is known is no new one */
+    other.ask.nonce = other.ask.attempt = 5;
+    other.seller = "rival";
+    other.most = 2;
+    takes(&other, "accepted", 5);
+    sql_run(pg, "UPDATE orders SET created_at = created_at - interval '25 hours'");
+    struct want next = want();
+    next.ask.nonce = next.ask.attempt = 6;
+    next.most = 2;
+    takes(&next, "accepted", 6);
+}
+
 /* After three days nobody is bothered any more. */
 static void test_giving_up(void **state)
 {
@@ -407,6 +482,9 @@ int main(void)
         cmocka_unit_test_setup(test_news, money_clear),
         cmocka_unit_test_setup(test_old_news, money_clear),
         cmocka_unit_test_setup(test_giving_up, money_clear),
+        cmocka_unit_test_setup(test_news_after_the_end, money_clear),
+        cmocka_unit_test_setup(test_each_seller_his_share, money_clear),
+        cmocka_unit_test_setup(test_limit, money_clear),
         cmocka_unit_test_setup(test_only_what_is_known_is_booked, money_clear),
     };
     return cmocka_run_group_tests(tests, money_start, money_stop);

@@ -12,7 +12,7 @@
 /* Our wallets are known, and the books of the one that is paid to begin at block 0. */
 static void books_begin(void)
 {
-    sql_is(pg, "SELECT wallets_pin('eip155:1', " WALLETS ")", "ok");
+    sql_is(pg, "SELECT verdict FROM wallets_pin('eip155:1', " WALLETS ")", "ok");
     sql_run(pg, "SELECT wallet_open('eip155:1', b(9, 20), 0, 0, '{}')");
 }
 
@@ -38,6 +38,14 @@ static void account_is(const char *name, const char *sum)
 static void debt_is(const char *state)
 {
     sql_is(pg, "SELECT state FROM debts", state);
+}
+
+static void refused(const char *text, const char *sqlstate)
+{
+    PGresult *r = PQexec(pg, text);
+    const char *got = PQresultErrorField(r, PG_DIAG_SQLSTATE);
+    assert_string_equal(got ? got : "no error", sqlstate);
+    PQclear(r);
 }
 
 static void approve(void)
@@ -144,7 +152,7 @@ static void test_before_the_books(void **state)
     struct ask a = with_id();
     accept_is(&a, "accepted", 1, 1);
     finish_is(1, 1, "done", "ok");
-    sql_is(pg, "SELECT wallets_pin('eip155:1', " WALLETS ")", "ok");
+    sql_is(pg, "SELECT verdict FROM wallets_pin('eip155:1', " WALLETS ")", "ok");
     settles(1, 1, 0);
     sql_run(pg, "UPDATE networks SET final = 1000; SELECT journal_round('eip155:1', '" BY_SETTLER "')");
     sql_is(pg, "SELECT count(*) FROM entries", "0");
@@ -190,6 +198,19 @@ static void test_kept_or_refunded(void **state)
     sql_is(pg, "SELECT count(*) FROM answers", "0");
 }
 
+/* A transfer is owed back once, whoever asks: what is paid back never exceeds what came in. (I02) */
+static void test_one_debt(void **state)
+{
+    (void)state;
+    owed_one();
+    refused("INSERT INTO debts (id, order_id, authorization_id, cause, network, asset, payer, amount, tx, log_index, "
+            "refund_nonce) "
+            "SELECT b(99, 32), order_id, authorization_id, cause, network, asset, payer, 1, tx, log_index, b(99, 32) FROM debts",
+            "23505");
+    refused("UPDATE debts SET amount = amount + 1", "23514");
+    sql_is(pg, "SELECT sum(amount) FROM debts", "10000");
+}
+
 /* Limits: the wallet, the run, the day; oldest first; more than a person must approve stays. (I02) */
 static void test_limits(void **state)
 {
@@ -216,12 +237,12 @@ static void test_wallet(void **state)
     approve();
     sign("1");
     sql_is(pg,
-           "SELECT wallets_pin('eip155:1', "
+           "SELECT verdict FROM wallets_pin('eip155:1', "
            "'[{\"address\":\"0404040404040404040404040404040404040404\",\"role\":\"refund\"}]')",
            "wallet_changed");
     refund_lands("10000", 77);
     sql_is(pg,
-           "SELECT wallets_pin('eip155:1', "
+           "SELECT verdict FROM wallets_pin('eip155:1', "
            "'[{\"address\":\"0404040404040404040404040404040404040404\",\"role\":\"refund\"}]')",
            "ok");
 }
@@ -286,6 +307,7 @@ int main(void)
         TEST(test_before_the_books),
         TEST(test_not_final),
         TEST(test_kept_or_refunded),
+        TEST(test_one_debt),
         TEST(test_limits),
         TEST(test_wallet),
         TEST(test_person),

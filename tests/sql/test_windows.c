@@ -281,6 +281,74 @@ static void test_no_second_charge(void **state)
     accept_is(&a, "accepted", 1, 2);
 }
 
+/* Nor while another is at work: one after the other, and each of them leaves its row. */
+static void test_failed_waits_for_another(void **state)
+{
+    (void)state;
+    struct ask a = question(1), b = question(2), c = question(3);
+    accept_is(&a, "accepted", 1, 1);
+    finish_is(1, 1, "failed", "ok");
+    accept_is(&b, "accepted", 2, 1);
+    a.attempt = 11;
+    a.repeat_max = 1;
+    looked_at(&a, "repeat_wait", 2);
+    work_is(1, "failed");
+    finish_repeatable(2, 1, true);
+    a.attempt = 12;
+    looked_at(&a, "repeat_wait", 2); /* it is settling */
+    proven(2);
+    a.attempt = 13;
+    looked_at(&a, "repeat", 2);
+    sql_is(pg, "SELECT count(*) FROM repeats WHERE order_id = b(2, 16)", "1");
+    c.attempt = 31;
+    c.repeat_max = 1;
+    looked(&c, "repeat_limit");
+    orders_are("2");
+}
+
+/* An order that failed, and was paid when it was run again, is the newest of its question, whatever failed meanwhile. */
+static void test_paid_at_last(void **state)
+{
+    (void)state;
+    struct ask a = with_id(), z = question(9);
+    a.cacheable = true;
+    a.key = 1;
+    accept_is(&a, "accepted", 1, 1);
+    finish_is(1, 1, "failed", "ok");
+    for (int i = 2; i < 7; i++) {
+        struct ask b = question(i);
+        accept_is(&b, "accepted", i, 1);
+        finish_is(i, 1, "failed", "ok");
+    }
+    a.attempt = 11;
+    accept_is(&a, "accepted", 1, 2);
+    finish_repeatable(1, 2, true);
+    proven(1);
+    sql_run(pg, "UPDATE orders SET delivered_at = now()");
+    looked(&z, "repeat");
+    orders_are("6");
+}
+
+/* A surplus is another matter: it is paid back, and the answer stays bought. */
+static void test_overpaid(void **state)
+{
+    (void)state;
+    paid();
+    sql_run(pg, "UPDATE transfers SET amount = amount + 1; SELECT surplus_book(ARRAY[auth(1)], '" BY_SETTLER "')");
+    sql_is(pg, "SELECT cause FROM debts", "overpaid");
+    static const char *const states[] = { "'owed'", "'approved'", "'paying', wallet = b(8, 20), signature = b(8, 65)",
+                                          "'refunded', refund_tx = b(8, 32)" };
+    for (size_t i = 0; i < COUNT(states); i++) {
+        struct ask b = question(2 + (int)i);
+        OWNED char *q = str_format("UPDATE debts SET state = %s", states[i]);
+        sql_run(pg, q);
+        looked(&b, "repeat");
+        OWNED char *fetched = str_format("SELECT verdict FROM result_read(b(1, 16), b(1, 20), b(%d, 32), b(1, 16), 1000, '" BY_GATEWAY "')", 2 + (int)i);
+        sql_is(pg, fetched, "result");
+    }
+    orders_are("1");
+}
+
 static void test_ids_of_repeats(void **state)
 {
     (void)state;
@@ -306,6 +374,7 @@ int main(void)
         TEST(test_edges),         TEST(test_wall_steps),  TEST(test_window_lengths),       TEST(test_never),         TEST(test_not_repeatable),
         TEST(test_cap),           TEST(test_waits_then_free), TEST(test_first_fails),      TEST(test_first_is_not_charged),
         TEST(test_waiter_leaves), TEST(test_no_second_charge), TEST(test_ids_of_repeats),
+        TEST(test_failed_waits_for_another), TEST(test_paid_at_last), TEST(test_overpaid),
     };
     return cmocka_run_group_tests(tests, money_start, money_stop);
 }

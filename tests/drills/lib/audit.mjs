@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { toHex } from 'viem';
 import { relayer } from '../../../dev/accounts.mjs';
-import { run } from '../../../dev/process.mjs';
 import { wallets } from '../../lib/books.mjs';
+import { ownerOf, rowsOf } from '../../lib/psql.mjs';
 
 const plain = (bytes) => bytes?.replace('\\x', '0x').toLowerCase();
 const same = (a, b) => a.toLowerCase() === b.toLowerCase();
@@ -73,11 +73,7 @@ async function lostHashes(world) {
 
 // Asked by the owner of the tables: some of it is nobody's to ask in operation.
 async function none(world, what, query) {
-    const conninfo = world.conninfo.replace(/user=\S+/, 'user=payonce_owner');
-    const args = ['-X', '-q', '-A', '-t', '-d', conninfo, '-c', `SELECT coalesce(json_agg(t), '[]') FROM (${query}) t`];
-    const { code, stdout, stderr } = await run('psql', args, { env: { PGOPTIONS: '-c search_path=payonce' } });
-    assert.equal(code, 0, stderr);
-    assert.deepEqual(JSON.parse(stdout), [], what);
+    assert.deepEqual(await rowsOf(ownerOf(world.conninfo), query), [], what);
 }
 
 // What must never be so, at any moment.

@@ -104,6 +104,16 @@ function codeOf(answer) {
     }
 }
 
+// A write runs once an order, whose id is its key at the upstream; and once a payment id. (Who has no id and is told that
+// his payment is dead makes another order.)
+export function writesRanOnce(calls, buyers) {
+    const writes = calls.filter(({ method }) => method === 'POST');
+    const twice = (keyOf) => [...grouped(writes, keyOf)].filter(([, list]) => list.length > 1).map(([key]) => key);
+    const named = new Set(buyers.filter(({ id }) => id).map(({ call }) => call.path));
+    assert.deepEqual(twice(({ key }) => key), [], 'an order ran twice');
+    assert.deepEqual(twice(({ target }) => target).filter((target) => named.has(target)), [], 'a payment id ran twice');
+}
+
 const hexOf = (text) => text.slice(2).toLowerCase();
 
 // What was told, against what the chain and the books have. Returns the figures; asserts that all three are zero.

@@ -14,6 +14,8 @@ const PUBLIC = 'what is on the chain is public: its nonce under a junk signature
 const CONFLICT = 'the same nonce on another route, or for other arguments, is a conflict and changes nothing';
 const NO_GAS = 'a relayer without gas money: wait, not pay again; the log says so; funded, it ends paid';
 const TWO_SETTLERS = 'two settlers with one key: one sends, account nonces without a gap; killed, the other takes over';
+const REFUNDS = [['scenarios/refunds.test.mjs', 'killed at ${part.join(\', \')} (I03, I07, I16, I24): paid once']];
+const ASKED = [['scenarios/refunds.test.mjs', 'two settlers, and a person who asks for it ten times (I01, I04, I05, I27): paid once']];
 const ACCEPTED = 'accepted: ${name}';
 const KNOWN = '${name} before the settler does: known within seconds';
 
@@ -25,19 +27,11 @@ export const ids = `
     J05 J06 J08 K01 K02 K03 L01 L02 L04 L05 L06 L07 L09 L12 L13 L14 L15 L17 L18 L20 L21 L23 L24 L25 M01 M03 M06 M07
     M08 M11 M12 N02 N03`.trim().split(/\s+/);
 
-const refunds = 'payouts of refunds';
-const refundCases = `B02 B04 E22 I01 I02 I03 I04 I05 I07 I09 I10 I11 I14 I15 I16 I18 I24 I25 I27 J04 K03`.split(' ');
-// What these are about is not there yet.
-export const later = {
-    ...Object.fromEntries(refundCases.map((id) => [id, refunds])),
-    F19: 'the facilitator\'s API',
-    N02: 'signed receipts',
-};
-
 export const shown = {
     A10: [['drills/official-clients.test.mjs', '${name}: writes with a payment id, replies lost']],
     A11: crash,
     B01: crash,
+    B02: REFUNDS,
     B07: crash,
     C02: operate(TWO_SETTLERS),
     C05: [['drills/lying-rpc.test.mjs', 'lying rpc: one of three']],
@@ -68,6 +62,7 @@ export const shown = {
     F10: unit('sql/test_paid.c', 'test_replay_cacheable'),
     F12: operate('two gateways on one database: 64 copies of one payment over both buy once'),
     F13: payers('two payers with the same nonce are two payments'),
+    F19: [['scenarios/facilitator.test.mjs', 'v${version}: valid, settled, and again the same hash, marked']],
     F20: payers('a payment that bought one call, sent as it is to another: a conflict, not a new price'),
     F24: unit('settle/test_check.c', 'test_times'),
     F25: [['drills/crowd.test.mjs', 'crowd: one payment for ${name}']],
@@ -90,8 +85,11 @@ export const shown = {
     H18: unit('sql/test_cases.c', 'h18_late_commit'),
     H19: [...crash, ...unit('sql/test_cases.c', 'h19_settled_with_its_debt')],
     H20: unit('sql/test_orders.c', 'test_amounts'),
+    I02: [...unit('sql/test_ledger.c', 'test_one_debt'), ...unit('sql/test_ledger.c', 'test_limits')],
+    I11: [...REFUNDS, ...unit('sql/test_ledger.c', 'test_books')],
     I20: unit('sql/test_relay.c', 'test_end'),
     I22: unit('sql/test_repeats.c', 'test_sweep'),
+    I25: ASKED,
     J01: [...unit('sql/test_cases.c', 'j01_late_money'),
         ['scenarios/scan.test.mjs', 'released, and submitted by a stranger: one debt, and the order says so']],
     J02: [['drills/hostile.test.mjs', 'hostile settlement']],
@@ -100,6 +98,7 @@ export const shown = {
     J08: [['drills/hostile.test.mjs', 'hostile settlement']],
     K01: unit('sql/test_relay.c', 'test_end'),
     K02: unit('sql/test_relay.c', 'test_proofs'),
+    K03: unit('sql/test_ledger.c', 'test_books'),
     L02: wire('a description that is not ASCII: headers are'),
     L04: wire('every answer may be read by a browser'),
     L05: wire('a preflight is answered here, for every path, and costs nothing'),

@@ -4,7 +4,9 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { freePort, inWorld } from '../../lib/world.mjs';
 import { audit } from './audit.mjs';
+import { note } from './figures.mjs';
 import { Chance, long, seed } from './seed.mjs';
+import { Unknowns } from './unknowns.mjs';
 import { HttpWire, LOSSY, SqlWire } from './wire.mjs';
 
 export { long };
@@ -12,6 +14,7 @@ export { long };
 export function say(name, figures) {
     const words = Object.entries(figures).map(([key, value]) => `${key}=${value}`).join(' ');
     process.stdout.write(`drill ${name}: seed=${seed} ${words}\n`);
+    note(name, seed, figures);
 }
 
 const MINUTES = 60_000;
@@ -23,9 +26,11 @@ export function drill(name, options, body, { minutes = long ? 50 : 8 } = {}) {
         const chance = new Chance(name);
         const began = Date.now();
         world.checkBooks = (deadlineMs) => audit(world, deadlineMs);
+        const unknowns = new Unknowns(world);
         const figures = await body(world, chance);
         const books = await audit(world);
-        say(name, { ...figures, ...books, seconds: Math.round((Date.now() - began) / 1000) });
+        const known = await unknowns.judge();
+        say(name, { ...figures, ...books, ...known, seconds: Math.round((Date.now() - began) / 1000) });
     }));
 }
 

@@ -1,0 +1,81 @@
+// kill -9 at each named point between two steps (those of the facilitator, of refunds and of the agent have their own
+// drills): whoever had asked asks on, and is answered and charged once; no hash is lost, and the books agree with the
+// chain.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { toHex } from 'viem';
+import { begin } from '../lib/ledger.mjs';
+import { testTools } from '../lib/world.mjs';
+import { allDecided } from './lib/audit.mjs';
+import { Buyer, judge, writesRanOnce } from './lib/buyers.mjs';
+import { drill } from './lib/drill.mjs';
+import { diesAt, inSources, points } from './lib/failpoints.mjs';
+
+// a dead settler's wallet waits for its lease: writes have time for some of those, reads run out soon
+const tools = testTools.map((tool) => ({ ...tool, timeout_ms: 2_500, max_timeout_s: tool.method === 'POST' ? 180 : 30 }));
+const options = { tools, network: { finality_blocks: 8 }, extra: { wait_ms: 4_000 } };
+
+test('every crash point of the sources is in a drill', () => {
+    assert.deepEqual(Object.values(points).flat().sort(), inSources().sort());
+});
+
+function newBuyer(world, chance, payer, point, kind) {
+    const call = kind === 'write'
+        ? { path: `/test/write?at=${point}`, method: 'POST', body: '{}' } : { path: `/test/read?at=${point}`, method: 'GET' };
+    return new Buyer(world, payer, call, { mode: 'same', chance: chance.stream(`${point} ${kind}`), base: () => world.gateway });
+}
+
+drill('failpoints: gateway and settler', options, async (world, chance) => {
+    const buyers = [], ends = [];
+    for (const [role, kinds] of [['gateway', ['read', 'write']], ['settler', ['write']]])
+        for (const point of points[role])
+            for (const kind of kinds) {
+                const buyer = newBuyer(world, chance, await world.newPayer(), point, kind);
+                buyers.push(buyer);
+                await diesAt(world, role, point, () => {
+                    ends.push(buyer.buy());
+                });
+            }
+    await Promise.all(ends);
+    await allDecided(world);
+    writesRanOnce(await world.calls(), buyers);
+    const reviews = buyers.filter(({ end }) => end === 'in_review').length;
+    return { ...await judge(world, buyers), in_review: reviews, kills: ends.length };
+});
+
+// What the settler does only when the chain gives it reason to.
+const reasons = {
+    'settler-before-scan': async (world) => {
+        await world.chain.mine();
+    },
+    'settler-before-end': async (world) => {        // a released authorization runs out
+        await (await begin(world, '/test/read?status=404')).answer;
+    },
+    'settler-before-undo': async (world, buyer) => {
+        await world.waitFor(() => buyer.end, 'it is paid', 60_000);
+        await world.chain.reorg(3);
+        await world.waitFor(async () => (await world.sql('SELECT 1 FROM undone_proofs')).length > 0, 'it is withdrawn', 60_000);
+    },
+    'settler-before-replace': async (world) => {    // its fee is not enough any more
+        const dear = toHex(10n ** 12n);
+        for (const end = Date.now() + 40_000; Date.now() < end && world.isUp('settler'); await world.pause(300))
+            await world.chain.rpc.call('anvil_setNextBlockBaseFeePerGas', dear);
+        await world.chain.rpc.call('anvil_setNextBlockBaseFeePerGas', toHex(10n ** 9n));
+    },
+};
+
+drill('failpoints: what the chain gives reason to', options, async (world, chance) => {
+    await world.chain.mine(20);
+    const buyers = [];
+    for (const point of points.chain) {
+        const buyer = newBuyer(world, chance, await world.newPayer(), point, 'write');
+        buyers.push(buyer);
+        await diesAt(world, 'settler', point, async () => {
+            const end = buyer.buy();
+            await reasons[point](world, buyer);
+            await end;
+        });
+    }
+    await allDecided(world);
+    return { ...await judge(world, buyers), kills: buyers.length };
+});
