@@ -87,7 +87,7 @@ enum pay_exit agent_commit_mpp(struct agent *a, const struct mpp_choice *c)
     s.tx.nonce_key = c->mode == MPP_PUSH ? tempo_key_of(&nonce) : tempo_expiring_key();
     s.tx.valid_before = deadline_of(c, clock_wall_s());
     if (!mpp_prepare(a->rpc, c, &a->key.address, &s.tx, &is_free))
-        return end(a, PAY_FAILED, "what the transaction would cost cannot be read from --rpc: nothing was signed");
+        return end(a, PAY_FAILED, "--rpc does not say what the transaction would cost, or the wallet cannot pay it: nothing was signed");
     if (!is_free)
         return end(a, PAY_ANSWER_GONE,
                    "the chain shows that this payment id has sent its transaction before, and its challenge is not in "

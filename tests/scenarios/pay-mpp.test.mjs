@@ -13,7 +13,7 @@ import { PATH_USD, startTempo, TRANSFER_WITH_MEMO } from '../../dev/tempo.mjs';
 import { Agent, ended } from '../lib/agent.mjs';
 import { credentialOf, sendOnTempo, tempoClient } from '../lib/mpp.mjs';
 import { freshAccount, paymentId } from '../lib/payment.mjs';
-import { freePort, program } from '../lib/world.mjs';
+import { endWorld, freePort, program, startWorld } from '../lib/world.mjs';
 
 const PRICE = 1000n;
 const SECRET = 'a secret of the test server, thirty-two bytes or more';
@@ -222,5 +222,39 @@ describe('payonce pay on MPP', () => {
         ended(await buy(agent, '/both', ['--header', 'Authorization: Bearer abc']), 0);
         assert.equal(headers[0], 'Bearer abc');
         assert.match(headers[1], /^Bearer abc, Payment [A-Za-z0-9_-]+$/);
+    });
+});
+
+describe('payonce pay on MPP, at a gateway of ours that sells on both rails', () => {
+    let world;
+    before(async () => { world = await startWorld({ tempo: {} }); });
+    after(() => world && endWorld(world));
+
+    async function newAgent() {
+        const agent = new Agent(world, freshAccount());
+        await world.tempo.fund(agent.payer.address, 1_000_000n);
+        return agent;
+    }
+
+    for (const mode of ['push', 'pull'])
+        test(`${mode}: an order is placed once; the same command again has the same answer`, async () => {
+            const agent = await newAgent();
+            const args = ['--id', paymentId(), '--data', '{"item":"tea","quantity":2}', '--mode', mode, '--rpc', world.tempo.rpc.url];
+            const first = ended(await agent.pay('/shop/orders', args), 0);
+            assert.deepEqual([first.status, first.mode, first.network, first.amount], [201, mode, 'eip155:42431', '50000']);
+            const again = ended(await agent.pay('/shop/orders', args), 0);
+            assert.equal(again.body, first.body);
+            assert.equal(again.replayed, true);
+            assert.equal(again.transaction, first.transaction);
+            assert.equal((await world.orderCounts())[first.order_id], 1);
+            const paid = (await world.tempo.allTransfers(PATH_USD, world.payTo))
+                .filter(({ from }) => from === agent.payer.address.toLowerCase());
+            assert.deepEqual(paid.map(({ amount }) => amount), [50_000n]);
+        });
+
+    test('without --mode and --network it is paid as before, over x402', async () => {
+        const agent = new Agent(world, await world.newPayer());
+        const json = ended(await agent.pay('/iso/countries?code=FR'), 0);
+        assert.deepEqual([json.network, json.mode], ['eip155:84532', undefined]);
     });
 });
