@@ -87,7 +87,7 @@ enum pay_exit agent_commit_mpp(struct agent *a, const struct mpp_choice *c)
     s.tx.nonce_key = c->mode == MPP_PUSH ? tempo_key_of(&nonce) : tempo_expiring_key();
     s.tx.valid_before = deadline_of(c, clock_wall_s());
     if (!mpp_prepare(a->rpc, c, &a->key.address, &s.tx, &is_free))
-        return end(a, PAY_FAILED, "what the transaction would cost cannot be read from --rpc: nothing was signed");
+        return end(a, PAY_FAILED, "--rpc does not say what the transaction would cost, or the wallet cannot pay it: nothing was signed");
     if (!is_free)
         return end(a, PAY_ANSWER_GONE,
                    "the chain shows that this payment id has sent its transaction before, and its challenge is not in "
@@ -106,8 +106,15 @@ static enum pay_exit push(struct agent *a, bool *ret_dead)
         case FATE_PAID:
             remember(a, "transaction", hash_text(&a->intent.mpp.tx).s);
             return PAY_DONE;
-        case FATE_EXPIRED:
         case FATE_VOID:
+            if (!first) { /* another one would most likely fail as well, and costs its fee */
+                a->intent.state = INTENT_NOT_CHARGED;
+                return end(a, PAY_REFUSED,
+                           "the transaction was mined and failed: only its fee was paid. Run again to send another");
+            }
+            *ret_dead = true;
+            return PAY_NOT_FINAL;
+        case FATE_EXPIRED:
             *ret_dead = true;
             return PAY_NOT_FINAL;
         case FATE_OPEN:

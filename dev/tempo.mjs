@@ -66,13 +66,6 @@ export class Tempo {
 
     // ---- what only the owner of the node can do ----
 
-    // Sends a call of the token's from an address without its key, and waits for its receipt.
-    async write(from, functionName, args, token = PATH_USD) {
-        await this.rpc.call('anvil_impersonateAccount', from);
-        const data = encodeFunctionData({ abi: tokenAbi, functionName, args });
-        return this.receipt(await this.rpc.call('eth_sendTransaction', { from, to: token, data }));
-    }
-
     // From one of the node's own accounts, which are rich. There is no coin but the tokens: fees are paid in them too.
     async fund(addresses, atoms, token = PATH_USD) {
         const [, from] = await this.rpc.call('eth_accounts');

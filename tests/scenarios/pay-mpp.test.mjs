@@ -11,9 +11,9 @@ import { stopChain } from '../../dev/chain.mjs';
 import { run } from '../../dev/process.mjs';
 import { PATH_USD, startTempo, TRANSFER_WITH_MEMO } from '../../dev/tempo.mjs';
 import { Agent, ended } from '../lib/agent.mjs';
-import { credentialOf, tempoClient } from '../lib/mpp.mjs';
+import { credentialOf, sendOnTempo, tempoClient } from '../lib/mpp.mjs';
 import { freshAccount, paymentId } from '../lib/payment.mjs';
-import { freePort, program } from '../lib/world.mjs';
+import { endWorld, freePort, program, startWorld } from '../lib/world.mjs';
 
 const PRICE = 1000n;
 const SECRET = 'a secret of the test server, thirty-two bytes or more';
@@ -43,7 +43,7 @@ class Shop {
         if (fault)
             return answer.writeHead(fault.status, fault.headers).end(fault.body ?? '');
         const headers = Object.entries(rq.headers).map(([name, value]) => [name, String(value)]);
-        const result = await this.server.charge({ amount: '0.001', chainId: 42431 })(new Request(this.url + rq.url, { headers }));
+        const result = await this.server.charge({ amount: rq.url.includes('dear') ? '0.5' : '0.001', chainId: 42431 })(new Request(this.url + rq.url, { headers }));
         const response = result.status === 402 ? result.challenge : result.withReceipt(Response.json({ bought: rq.url }));
         answer.writeHead(response.status, Object.fromEntries(response.headers)).end(await response.text());
     }
@@ -191,6 +191,30 @@ describe('payonce pay on MPP', () => {
         }
     });
 
+    test('push: the transaction is mined and fails: dead as well, and the next attempt pays', async (t) => {
+        const agent = await newAgent();
+        const id = paymentId();
+        const more = ['--id', id, '--max', '500000', '--rpc', world.tempo.rpc.url];
+        const running = world.payonce(['pay', '--json', '--key-file', agent.keyFile, '--store', agent.store, ...more,
+            '--wait', '20', `${shop.url}/dear`], { env: { PAYONCE_FAILPOINT: 'pay_push=4000' } });
+        for (const end = Date.now() + 20_000; agent.intents().length === 0 && Date.now() < end;)
+            await new Promise((done) => setTimeout(done, 50));
+        const drained = await sendOnTempo(world, agent.payer.account, 'transfer', [shop.merchant.address, 700_000n]);
+        assert.equal(drained.status, 'success');
+        const first = await running;
+        if (first.code === 0)
+            return t.skip('no failpoints in this build');
+        assert.equal(first.code, 3, first.stdout);
+        assert.match(JSON.parse(first.stdout).message, /mined and failed/);
+        assert.deepEqual([agent.intent().attempt, shop.seen.length], [0, 0]);
+        await world.tempo.fund(agent.payer.address, 1_000_000n);
+        const json = ended(await buy(agent, '/dear', ['--id', id, '--max', '500000']), 0);
+        assert.equal(json.attempt, 1);
+        assert.equal(agent.intent().past[0].fate, 'void');
+        const paid = (await paymentsOf(agent)).map(({ amount }) => amount).filter((amount) => amount !== 700_000n);
+        assert.deepEqual(paid, [500_000n]);
+    });
+
     test("the caller's own Authorization stays beside the payment", async () => {
         const agent = await newAgent();
         const headers = [];
@@ -198,5 +222,39 @@ describe('payonce pay on MPP', () => {
         ended(await buy(agent, '/both', ['--header', 'Authorization: Bearer abc']), 0);
         assert.equal(headers[0], 'Bearer abc');
         assert.match(headers[1], /^Bearer abc, Payment [A-Za-z0-9_-]+$/);
+    });
+});
+
+describe('payonce pay on MPP, at a gateway of ours that sells on both rails', () => {
+    let world;
+    before(async () => { world = await startWorld({ tempo: {} }); });
+    after(() => world && endWorld(world));
+
+    async function newAgent() {
+        const agent = new Agent(world, freshAccount());
+        await world.tempo.fund(agent.payer.address, 1_000_000n);
+        return agent;
+    }
+
+    for (const mode of ['push', 'pull'])
+        test(`${mode}: an order is placed once; the same command again has the same answer`, async () => {
+            const agent = await newAgent();
+            const args = ['--id', paymentId(), '--data', '{"item":"tea","quantity":2}', '--mode', mode, '--rpc', world.tempo.rpc.url];
+            const first = ended(await agent.pay('/shop/orders', args), 0);
+            assert.deepEqual([first.status, first.mode, first.network, first.amount], [201, mode, 'eip155:42431', '50000']);
+            const again = ended(await agent.pay('/shop/orders', args), 0);
+            assert.equal(again.body, first.body);
+            assert.equal(again.replayed, true);
+            assert.equal(again.transaction, first.transaction);
+            assert.equal((await world.orderCounts())[first.order_id], 1);
+            const paid = (await world.tempo.allTransfers(PATH_USD, world.payTo))
+                .filter(({ from }) => from === agent.payer.address.toLowerCase());
+            assert.deepEqual(paid.map(({ amount }) => amount), [50_000n]);
+        });
+
+    test('without --mode and --network it is paid as before, over x402', async () => {
+        const agent = new Agent(world, await world.newPayer());
+        const json = ended(await agent.pay('/iso/countries?code=FR'), 0);
+        assert.deepEqual([json.network, json.mode], ['eip155:84532', undefined]);
     });
 });
