@@ -102,6 +102,6 @@ bool desk_landed(struct desk *d, const struct place *p, struct receipt *ret, uin
     if (!read_time(d, &r, ret_time))
         return false;
     *ret = r;
-    r.logs = NULL;
+    r = (struct receipt){ .found = false };
     return true;
 }
