@@ -128,6 +128,7 @@ struct order_call gate_order_call(struct request *rq)
         .request = c->request,
         .cacheable = c->tool->cacheable,
         .idempotent = c->tool->upstream_idempotent,
+        .is_new = c->verdict == VERDICT_NEW,
         .repeat = c->repeat,
         .now_ms = gate_chain_ms(c),
     };

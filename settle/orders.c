@@ -130,7 +130,7 @@ void orders_find(struct db *db, const struct payment *p, const struct hash32 *re
     arg_bool(&a, p->signer_proven);
     arg_int(&a, need_s);
     arg_int(&a, now_ms);
-    db_call(db, "order_find", &a, deadline_ms, found, c);
+    db_call_grouped(db, "order_find", &a, 0, deadline_ms, found, c);
 }
 
 static void read_repeat(const struct db_rows *rows, struct order_accepted *r)
@@ -174,6 +174,14 @@ static void add_repeat(struct db_args *a, const struct order_call *call)
     arg_int(a, call->now_ms);
 }
 
+/* The first bytes of what it locks. */
+static uint64_t rank_of(const void *p)
+{
+    uint64_t rank;
+    memcpy(&rank, p, sizeof rank);
+    return rank;
+}
+
 void orders_accept(struct db *db, const struct order_id *instance, int lease_s, const struct payment *p, bool has_code, bool verified,
                    const struct order_call *call, int need_s, const char *by, int64_t deadline_ms, order_accepted_fn *fn, void *arg)
 {
@@ -213,7 +221,10 @@ void orders_accept(struct db *db, const struct order_id *instance, int lease_s, 
     arg_bool(&a, verified);
     arg_text(&a, by);
     add_repeat(&a, call);
-    db_call(db, "order_accept", &a, deadline_ms, accepted, c);
+    if (call->is_new)
+        db_call_grouped(db, "order_accept", &a, rank_of(call->repeat.asked ? call->repeat.key.b : p->auth.nonce.b), deadline_ms, accepted, c);
+    else                                         /* it locks an order that others work on, too */
+        db_call(db, "order_accept", &a, deadline_ms, accepted, c);
 }
 
 static void finished(void *arg, enum db_rc rc, const struct db_rows *rows)
@@ -245,5 +256,5 @@ void orders_finish(struct db *db, const struct order_id *order, int epoch, enum 
     arg_text(&a, by);
     arg_bool(&a, answer && answer->repeatable);
     arg_int(&a, answer ? (int64_t)answer->size : 0);
-    db_call(db, "order_finish", &a, deadline_ms, finished, c);
+    db_call_grouped(db, "order_finish", &a, rank_of(order->b), deadline_ms, finished, c);
 }

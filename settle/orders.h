@@ -51,7 +51,7 @@ struct order_call {                  /* what the payment is for */
     const char *tool, *side_effect, *method;
     struct slice target;
     struct hash32 request;
-    bool cacheable, idempotent;
+    bool cacheable, idempotent, is_new; /* is_new: as far as is known, no order has to do with the payment yet */
     struct order_repeat repeat;
     int64_t now_ms;                  /* by the chain's clock */
 };

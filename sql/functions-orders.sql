@@ -48,13 +48,11 @@ CREATE FUNCTION order_match(p_payment_id text, p_quote bytea, p_payer bytea, p_n
 LANGUAGE plpgsql STABLE AS $$
 DECLARE by_nonce bytea; by_id bytea; by_quote bytea;
 BEGIN
-    SELECT x.id, x.order_id INTO authorization_id, by_nonce FROM authorizations x
-     WHERE x.network = p_network AND x.asset = p_asset AND x.payer = p_payer AND x.nonce = p_nonce;
+    SELECT a.id, a.order_id, q.id INTO authorization_id, by_nonce, by_quote FROM (SELECT) one
+      LEFT JOIN authorizations a ON a.network = p_network AND a.asset = p_asset AND a.payer = p_payer AND a.nonce = p_nonce
+      LEFT JOIN orders q ON q.quote = p_quote AND q.payer = p_payer;
     IF p_payment_id IS NOT NULL THEN
         SELECT x.order_id INTO by_id FROM payment_ids x WHERE x.payment_id = p_payment_id;
-    END IF;
-    IF p_quote IS NOT NULL THEN
-        SELECT x.id INTO by_quote FROM orders x WHERE x.quote = p_quote AND x.payer = p_payer;
     END IF;
     verdict := 'new';
     IF by_nonce IS NOT NULL OR by_id IS NOT NULL OR by_quote IS NOT NULL THEN
