@@ -31,7 +31,7 @@ for (const [name, path, options] of cases)
         const first = await Promise.all(copies);
         const answers = await Promise.all(first.map((answer) => resolve(world, path, signed, options, answer)));
 
-        assert.deepEqual([...new Set(answers.map((answer) => answer.status))], [200]);
+        assert.deepEqual(answers.filter(({ status }) => status !== 200).map(({ text }) => text), []);
         assert.equal(new Set(answers.map((answer) => answer.text)).size, 1, 'the copies got different answers');
         assert.equal((await world.calls()).length, 1, 'the upstream did not run exactly once');
         assert.equal(await world.chain.balanceOf(payer.address), 1_000_000n - 1000n);
