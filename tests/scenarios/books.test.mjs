@@ -34,8 +34,8 @@ before(async () => {
     await untilDebt(world, payer, 'refunded');
     await untilDebt(world, first.payer, 'refunded');
     await booksAgree(world);
-}, { timeout: 200_000 });
-after(() => world && endWorld(world), { timeout: 60_000 });
+}, { timeout: 300_000 });
+after(() => world && endWorld(world), { timeout: 300_000 });
 
 const exported = async (format, ...more) => {
     const { code, stdout, stderr } = await world.payonce(['export', '--format', format, ...more]);
@@ -135,7 +135,7 @@ const plants = [
 
 describe('the auditor finds', () => {
     for (const [kind, text] of plants)
-        test(`${kind}: ${text.replace(/\s+/g, ' ').slice(0, 60)}`, { timeout: 60_000 }, async () => {
+        test(`${kind}: ${text.replace(/\s+/g, ' ').slice(0, 60)}`, { timeout: 300_000 }, async () => {
             await world.stop('settler');
             await asOwner(world, 'DROP SCHEMA IF EXISTS kept CASCADE; CREATE SCHEMA kept; CREATE TABLE kept.entries AS TABLE payonce.entries;'
                 + 'CREATE TABLE kept.postings AS TABLE payonce.postings; CREATE TABLE kept.debts AS SELECT id, amount FROM payonce.debts');
@@ -148,7 +148,7 @@ describe('the auditor finds', () => {
             assert.equal((await audit()).code, 0, 'it is whole again');
         });
 
-    test('doubled refund: the amount leaves the refund wallet once more, by hand', { timeout: 90_000 }, async () => {
+    test('doubled refund: the amount leaves the refund wallet once more, by hand', { timeout: 300_000 }, async () => {
         await world.startRole('settler');
         const [debt] = await world.sql("SELECT '0x' || encode(payer, 'hex') AS payer, amount FROM debts WHERE state = 'refunded' LIMIT 1");
         await world.chain.giveGas(refundWallet.address);
@@ -156,6 +156,6 @@ describe('the auditor finds', () => {
         await world.waitFor(async () => {
             const { found } = await audit();
             return found.some(({ kind }) => kind === 'doubled refund');
-        }, 'it is found', 60_000);
+        }, 'it is found');
     });
 });

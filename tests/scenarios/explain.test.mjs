@@ -10,7 +10,7 @@ const READ = '/test/read';
 const LOST = '/test/write?reset=1';
 const POST = { method: 'POST', body: '{"n":1}' };
 const FUNDS = 1_000_000n;
-const scenario = (name, options, body) => test(name, { timeout: 150_000 }, inWorld(options, body));
+const scenario = (name, options, body) => test(name, { timeout: 300_000 }, inWorld(options, body));
 
 async function ok(world, ...args) {
     const { code, stdout, stderr } = await world.payonce(args);
@@ -41,7 +41,7 @@ scenario('explain tells the same story by every name, and nothing of bodies and 
     const retry = { ...options, headers: { 'payonce-retry-source': 'framework' } };
     assert.equal((await world.send('/test/write', signed, retry)).headers['payonce-replayed'], 'true');
     const noted = async () => names((await explain(world, id)).orders[0]).includes('replayed');
-    await world.waitFor(noted, 'the repeat is noted', 5_000);
+    await world.waitFor(noted, 'the repeat is noted');
 
     const all = await explain(world, id);
     const [story] = all.orders;

@@ -15,7 +15,7 @@ async function resolve(world, path, signed, options, answer) {
     return world.waitFor(async () => {
         const again = await world.send(path, signed, options);
         return again.status !== 409 && again;
-    }, 'a copy in flight resolves', 60_000);
+    }, 'a copy in flight resolves');
 }
 
 const cases = [

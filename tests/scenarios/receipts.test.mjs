@@ -39,8 +39,8 @@ before(async () => {
     pages = [];
     for (const call of [paid, twice, refunded])
         pages.push(new URL((await publicOrder(world, call.payer)).receipt).pathname);
-}, { timeout: 200_000 });
-after(() => world && endWorld(world), { timeout: 60_000 });
+}, { timeout: 300_000 });
+after(() => world && endWorld(world), { timeout: 300_000 });
 
 const receipt = async (n) => (await world.request(pages[n])).json;
 const verify = async (what, ...more) => {
@@ -63,7 +63,7 @@ describe('receipts', () => {
         assert.deepEqual((await publicOrder(world, refunded.payer)).refunds[0].transaction, debt.transaction);
     });
 
-    test('N02: signed as a whole: each change of each field is noticed', { timeout: 120_000 }, async () => {
+    test('N02: signed as a whole: each change of each field is noticed', { timeout: 300_000 }, async () => {
         const document = await receipt(1);
         const path = join(world.dir, 'receipt.json');
         const check = async (changed) => {
@@ -111,7 +111,7 @@ describe('receipts', () => {
         assert.equal((await verify(join(world.dir, 'receipt.json'))).code, 2);
     });
 
-    test('did you take my money? settled, possible, void, and never heard of', { timeout: 60_000 }, async () => {
+    test('did you take my money? settled, possible, void, and never heard of', { timeout: 300_000 }, async () => {
         const ask = async (payer, nonce) => (await world.request(`/authorizations/${NETWORK}/${payer}/${nonce}`)).json;
         const signedBy = (call) => call.signed.payload.authorization;
         const settled = await ask(paid.payer.address, signedBy(paid).nonce);
@@ -150,12 +150,12 @@ describe('in a browser', () => {
     before(async () => {
         const { chromium } = await import('playwright-core');
         browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
-    }, { timeout: 60_000 });
+    }, { timeout: 300_000 });
     after(() => browser?.close());
 
     const looks = [['light', 1200], ['dark', 1200], ['light', 360]];
     for (const [colorScheme, width] of looks)
-        test(`${colorScheme}, ${width} pixels: no violation, nothing from elsewhere, nothing too wide`, { timeout: 90_000 }, async () => {
+        test(`${colorScheme}, ${width} pixels: no violation, nothing from elsewhere, nothing too wide`, { timeout: 300_000 }, async () => {
             const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
             for (const [n, page2] of pages.entries()) {
                 const context = await browser.newContext({ colorScheme, viewport: { width, height: 900 }, bypassCSP: false });
