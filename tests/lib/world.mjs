@@ -160,14 +160,14 @@ export class World {
         return run(program, ['--config', config, ...args].map(String), { env: { ...this.env, ...env }, cwd: this.dir });
     }
 
-    async #expectOk(args) {
-        const { code, stdout, stderr } = await this.payonce(args);
+    async #expectOk(args, env) {
+        const { code, stdout, stderr } = await this.payonce(args, { env });
         assert.equal(code, 0, `payonce ${args.join(' ')}:\n${stderr}${stdout}`);
         return stdout;
     }
 
     async startDatabase() {
-        const { conninfo, pid } = JSON.parse(await this.#expectOk(['database', 'start']));
+        const { conninfo, pid } = JSON.parse(await this.#expectOk(['database', 'start'], this.databaseEnv));
         Object.assign(this, { conninfo, postgres: pid });
     }
 
