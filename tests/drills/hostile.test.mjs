@@ -151,5 +151,6 @@ drill('hostile settlement', { tools, roles: ['gateway'], extra: { wait_ms: 3_000
     for (const sky of ['fair', 'late', 'brink'])
         assert.ok(honest(sky, 'settled') > 0 || !ends.some((one) => one.sky === sky && one.act === 'honest'), `nobody paid: ${sky}`);
     const counts = grouped(ends, ({ act, end }) => `${act}_${end}`);
-    return { payments: ends.length, ...Object.fromEntries([...counts].map(([key, list]) => [key, list.length])) };
+    return { payments: ends.length, acts: ends.filter(({ act, sky }) => act !== 'honest' || sky !== 'fair').length,
+        ...Object.fromEntries([...counts].map(([key, list]) => [key, list.length])) };
 });
