@@ -105,6 +105,43 @@ describe('books', () => {
         assert.match((await world.payonce(['reconcile', '--csv'])).stdout, /^network,block,account,asset/);
     });
 
+    test('a person corrects: by one more entry, once, with a reason and a name', async () => {
+        const correct = async (amount, debit, credit, note, asset = 'USDC') => {
+            const args = ['--asset', asset, '--amount', amount, '--debit', debit, '--credit', credit, '--note', note];
+            const { code, stdout, stderr } = await world.payonce(['ledger', 'correct', ...args]);
+            return { code, text: stdout + stderr };
+        };
+        const why = 'a test sale, "written off"';
+        assert.match((await correct('500', 'expenses:write-offs', 'income:sales', why)).text, /^entry \d+\n$/);
+        assert.match((await correct('500', 'expenses:write-offs', 'income:sales', why)).text, /booked before/);
+        const register = (await world.payonce(['ledger', 'register', '--account', 'expenses:write-offs'])).stdout;
+        assert.match(register, /^\S+ +\d+ correction +by a person +500 USDC/);
+        assert.equal(register.trim().split('\n').length, 1);
+        assert.ok((await exported('csv')).includes('"a test sale, ""written off""",operator:'));
+        assert.match(await exported('hledger'), /; actor:operator:\w+\n +; reason:a test sale, "written off"\n/);
+        const entries = (await exported('jsonl')).trim().split('\n').map((line) => JSON.parse(line));
+        assert.equal(entries.filter(({ reason }) => reason === why).length, 1);
+        assert.equal((await world.payonce(['reconcile'])).code, 0);
+        assert.equal((await audit()).code, 0);
+        for (const [words, ...args] of [[/no such account/, '5', 'assets:nowhere', 'income:sales', 'x'],
+            [/no such account/, '5', 'expenses:Bad Name', 'income:sales', 'x'], [/two accounts/, '5', 'income:sales', 'income:sales', 'x'],
+            [/no such asset/, '5', 'income:sales', 'expenses:gas', 'x', 'EURC'], [/two accounts/, '0', 'income:sales', 'expenses:gas', 'x']]) {
+            const { code, text } = await correct(...args);
+            assert.equal(code, 1);
+            assert.match(text, words);
+        }
+        assert.equal((await correct('5', 'income:sales', 'expenses:gas', 'two\nlines')).code, 2);
+
+        // what no longer agrees with the chain is a difference, until it is corrected back
+        const wallet = `assets:refund-wallet:${refundWallet.address.toLowerCase()}`;
+        assert.equal((await correct('7', wallet, 'equity:funding', 'a mistake')).code, 0);
+        assert.equal((await world.payonce(['reconcile'])).code, 1);
+        assert.equal((await audit()).code, 1);
+        assert.equal((await correct('7', 'equity:funding', wallet, 'the mistake undone')).code, 0);
+        assert.equal((await world.payonce(['reconcile'])).code, 0);
+        assert.equal((await audit()).code, 0);
+    });
+
     test('nobody changes the journal: not the settler\'s role, not its owner', async () => {
         for (const text of ['UPDATE postings SET amount = amount + 1', 'DELETE FROM entries'])
             await assert.rejects(asOwner(world, text), /a correction is an entry/);

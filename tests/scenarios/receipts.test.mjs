@@ -12,6 +12,7 @@ import { begin, isPaid, publicOrder, submit } from '../lib/ledger.mjs';
 import { freshAccount, paymentId } from '../lib/payment.mjs';
 import { late, refunding, untilDebt } from '../lib/refunds.mjs';
 import { endWorld, startWorld } from '../lib/world.mjs';
+import { cancel } from '../drills/lib/payer.mjs';
 
 const signer = labelled('receipts');
 const retired = labelled('receipts before');
@@ -111,7 +112,7 @@ describe('receipts', () => {
         assert.equal((await verify(join(world.dir, 'receipt.json'))).code, 2);
     });
 
-    test('did you take my money? settled, possible, void, and never heard of', { timeout: 300_000 }, async () => {
+    test('did you take my money? settled, possible, expired, void, and never heard of', { timeout: 300_000 }, async () => {
         const ask = async (payer, nonce) => (await world.request(`/authorizations/${NETWORK}/${payer}/${nonce}`)).json;
         const signedBy = (call) => call.signed.payload.authorization;
         const settled = await ask(paid.payer.address, signedBy(paid).nonce);
@@ -124,7 +125,30 @@ describe('receipts', () => {
         const nobody = await ask(freshAccount().address, signedBy(held).nonce);
         assert.deepEqual([nobody.status, nobody.until], ['possible', undefined]);
         assert.equal((await world.request(`/authorizations/eip155:1/${held.payer.address}/${signedBy(held).nonce}`)).status, 404);
+        // one that was never presented: who signed it says until when it is good
+        const unknown = (seconds) => `/authorizations/${NETWORK}/${held.payer.address}/0x${'17'.repeat(32)}?valid_before=${seconds}`;
+        const now = Math.floor(Date.now() / 1000);
+        const expired = (await world.request(unknown(now - 30))).json;
+        assert.deepEqual([expired.status, expired.final, typeof expired.block, expired.signature.signer],
+            ['expired', true, 'number', signer.address]);
+        assert.ok(Date.parse(expired.block_time) / 1000 >= now - 30);
+        const future = (await world.request(unknown(now + 600))).json;
+        assert.equal(future.status, 'possible');
+        assert.ok(Date.parse(future.until) / 1000 > now + 600);
+        assert.equal((await world.request(unknown('soon'))).status, 400);
+        const spent = freshAccount();
+        const nonce = `0x${'18'.repeat(32)}`;
+        await cancel(world, spent, { authorization: { nonce } });
+        const gone = await world.waitFor(async () => {
+            const answer = await ask(spent.address, nonce);
+            return answer.status === 'void' && answer;
+        }, 'a nonce that was cancelled is void', 30_000);
+        assert.deepEqual([gone.final, gone.signature.signer], [true, signer.address]);
         const path = join(world.dir, 'answer.json');
+        writeFileSync(path, JSON.stringify(expired));
+        assert.equal((await verify(path, '--signer', signer.address)).code, 0);
+        writeFileSync(path, JSON.stringify({ ...expired, block: expired.block + 1 }));
+        assert.equal((await verify(path, '--signer', signer.address)).code, 1);
         writeFileSync(path, JSON.stringify(settled));
         assert.equal((await verify(path, '--signer', signer.address)).code, 0);
         writeFileSync(path, JSON.stringify({ ...settled, status: 'void' }));
