@@ -40,8 +40,11 @@ scenario('explain tells the same story by every name, and nothing of bodies and 
     assert.equal((await world.send('/test/write', signed, { ...options, headers: { traceparent } })).status, 200);
     const retry = { ...options, headers: { 'payonce-retry-source': 'framework' } };
     assert.equal((await world.send('/test/write', signed, retry)).headers['payonce-replayed'], 'true');
-    const noted = async () => names((await explain(world, id)).orders[0]).includes('replayed');
-    await world.waitFor(noted, 'the repeat is noted');
+    const whole = async () => {
+        const { orders: [order] } = await explain(world, id);
+        return names(order).includes('replayed') && order.authorizations[0].transactions[0].state === 'final';
+    };
+    await world.waitFor(whole, 'the repeat is noted, and the transaction is final');
 
     const all = await explain(world, id);
     const [story] = all.orders;

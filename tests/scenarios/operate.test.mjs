@@ -395,7 +395,7 @@ scenario('meson install puts everything in its place', { roles: [] }, async (wor
     const settler = await world.payonce(['settler'], { config, env: { PAYONCE_RELAYER_KEY_FILE: '/nowhere' } });
     assert.match(settler.stderr, /^payonce settler: \/nowhere cannot be read/);
 
-    const units = ['gateway', 'settler'].map((role) => one(`/system/payonce-${role}.service`));
+    const units = ['gateway', 'settler', 'auditor'].map((role) => one(`/system/payonce-${role}.service`));
     for (const unit of units) {
         const text = readFileSync(unit, 'utf8');
         assert.doesNotMatch(text, /@\w+@/);
