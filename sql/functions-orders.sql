@@ -380,23 +380,17 @@ BEGIN
         told.verdict := CASE o.work WHEN 'running' THEN 'accepted' ELSE 'resent' END; -- our own commit, whose reply was lost
         RETURN;
     END IF;
-<<<<<<< HEAD
-    verdict := order_decide(o, a.id, p_payment_id, p_quote, p_valid_before, p_need_s, p_now_ms);
-    IF verdict IN ('again', 'takeover', 'resend') AND p_repeat_key IS NOT NULL THEN
+    told.verdict := order_decide(o, a.id, p_payment_id, p_quote, p_valid_before, p_need_s, p_now_ms);
+    IF told.verdict IN ('again', 'takeover', 'resend') AND p_repeat_key IS NOT NULL THEN
         -- meanwhile another order of the same question is at work, or was paid: no second charge within its window
         IF p_verified THEN
             PERFORM pg_advisory_xact_lock(hashtextextended('repeat:' || encode(p_repeat_key, 'hex'), 0));
         END IF;
-=======
-    told.verdict := order_decide(o, a.id, p_payment_id, p_quote, p_valid_before, p_need_s, p_now_ms);
-    IF told.verdict IN ('again', 'takeover', 'resend') AND p_repeat_key IS NOT NULL THEN
-        -- meanwhile another order of the same question was paid: no second charge within its window
->>>>>>> 4475b16 (Free repeats are counted on a row of their own and told from one look; a challenge is cut into its pieces once; a result type instead of thirteen OUT parameters)
         r := repeat_look(p_repeat_key, o.id, p_window_s, p_now_ms);
         left_behind := r.order_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM repeats x WHERE x.authorization_id = a.id AND x.order_id = r.order_id);
-        IF left_behind AND NOT repeat_room(p_repeat_key, r.order_id, p_repeat_max) THEN
-            verdict := 'repeat_limit';
-            retry_after := CASE WHEN r.verdict = 'wait' THEN p_window_s ELSE least(p_window_s, (r.left_ms + 999) / 1000) END;
+        IF left_behind AND NOT repeat_room(r.order_id, p_repeat_max) THEN
+            told.verdict := 'repeat_limit';
+            told.retry_after := CASE WHEN r.verdict = 'wait' THEN p_window_s ELSE least(p_window_s, (r.left_ms + 999) / 1000) END;
             RETURN;
         ELSIF r.order_id IS NOT NULL THEN
             paying := a.id;

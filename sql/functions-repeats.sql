@@ -102,13 +102,7 @@ BEGIN
                      WHEN o.money IN ('held', 'due', 'sent') THEN 'wait'
                      WHEN o.money <> 'settled' THEN 'failed'
                      WHEN left_ms <= 0 THEN 'window'
-<<<<<<< HEAD
-                     WHEN NOT EXISTS (SELECT 1 FROM answers w WHERE w.order_id = o.id)
-                       OR EXISTS (SELECT 1 FROM reviews r WHERE r.order_id = o.id AND r.resolved_at IS NULL)
-                       OR refund_claimed(o.authorization_id) THEN 'answer'
-=======
                      WHEN repeat_disputed(o.id, o.authorization_id) THEN 'answer'
->>>>>>> 4475b16 (Free repeats are counted on a row of their own and told from one look; a challenge is cut into its pieces once; a result type instead of thirteen OUT parameters)
                      ELSE 'repeat' END;
         IF word = 'repeat' THEN
             SELECT w.status, w.headers, w.body INTO status, headers, body FROM answers w WHERE w.order_id = o.id;
@@ -132,7 +126,7 @@ END $$;
 CREATE FUNCTION repeat_disputed(p_order bytea, p_authorization bigint) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN EXISTS (SELECT 1 FROM reviews r WHERE r.order_id = p_order AND r.resolved_at IS NULL)
-        OR EXISTS (SELECT 1 FROM debts d WHERE d.authorization_id = p_authorization AND d.state NOT IN ('earned', 'cancelled'));
+        OR refund_claimed(p_authorization);
 END $$;
 
 -- One more within the cap? It is counted here, one after the other.
