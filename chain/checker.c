@@ -3,7 +3,7 @@
 #include "chain/check_read.h"
 
 enum {
-    GATHER_MS = 2,
+    GATHER_MS = 1,
     SHARED_READS = 2, /* under way at once */
     LONE_READS = 8,
     PLAIN_MS = 60000, /* how long a node counts as one without Multicall3 */
@@ -354,11 +354,12 @@ void checker_free(struct checker *c)
     free(c);
 }
 
-/* Who got their answers together ask again together: a read waits for as many as the one before it had, and not long. A lone caller
- * waits for nobody. */
+/* Who got their answers together ask again together: a read waits for as many as the one before it had, and not long; when none is
+ * under way, for half of them, so that the other half is gathered meanwhile. A lone caller waits for nobody. */
 static void gather(struct checker *c)
 {
-    const bool all = c->fresh.n >= SHARE_MAX || c->fresh.n >= c->company;
+    const size_t want = c->shared_reads > 0 ? c->company : (c->company + 1) / 2;
+    const bool all = c->fresh.n >= SHARE_MAX || c->fresh.n >= want;
     if (c->shared_reads == SHARED_READS)
         return; /* the end of one of them takes it along */
     if (all || !timer_is_set(&c->gather))

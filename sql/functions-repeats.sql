@@ -87,7 +87,7 @@ END $$;
 CREATE FUNCTION repeat_look(p_key bytea, p_except bytea, p_window_s integer, p_now_ms bigint, OUT verdict text, OUT order_id bytea,
     OUT left_ms bigint, OUT receipt bytea, OUT network text, OUT tx bytea, OUT block_time bigint, OUT status bigint, OUT headers text,
     OUT body bytea) LANGUAGE plpgsql STABLE AS $$
-DECLARE o record; word text;
+DECLARE o record; word text; part smallint;
 BEGIN
     FOR o IN SELECT x.*, a.state AS money, p.tx, p.block_time
                FROM (SELECT y.id, y.receipt, y.network, y.work, y.repeatable, y.repeat_window_s, y.repeat_no, y.authorization_id
@@ -105,7 +105,12 @@ BEGIN
                      WHEN repeat_disputed(o.id, o.authorization_id) THEN 'answer'
                      ELSE 'repeat' END;
         IF word = 'repeat' THEN
-            SELECT w.status, w.headers, w.body INTO status, headers, body FROM answers w WHERE w.order_id = o.id;
+            -- mostly it lies in the newest part, and one part is read for less than eight
+            part := ring_slot('answers');
+            SELECT w.status, w.headers, w.body INTO status, headers, body FROM answers w WHERE w.order_id = o.id AND w.slot = part;
+            IF NOT FOUND THEN
+                SELECT w.status, w.headers, w.body INTO status, headers, body FROM answers w WHERE w.order_id = o.id;
+            END IF;
             word := CASE WHEN FOUND THEN 'repeat' ELSE 'answer' END;
         END IF;
         verdict := coalesce(verdict, word);
