@@ -1,12 +1,12 @@
--- Settlements that a seller's own server asks for: orders whose work is `none`. The nonce finds them; nothing else of what was
--- asked makes another one.
+-- Settlements that a seller's own server asks for: orders whose work is `none`. The nonce finds them; nothing else of
+-- what was asked makes another one.
 
 ALTER TABLE orders ADD COLUMN seller text;
 COMMENT ON COLUMN orders.seller IS 'whose settlement it is (work `none`); null: a call of our own tools';
 CREATE INDEX orders_seller ON orders (seller, created_at) WHERE seller IS NOT NULL;
 
--- The seller who is to be told when this authorization ends. Only what has ended and was not told stands in the index, each seller's
--- apart: one who does not listen is in nobody's way.
+-- The seller who is to be told when this authorization ends. Only what has ended and was not told stands in the index,
+-- each seller's apart: one who does not listen is in nobody's way.
 ALTER TABLE authorizations ADD COLUMN tell text;
 CREATE INDEX authorizations_untold ON authorizations (tell, ended_at) WHERE tell IS NOT NULL AND ended_at IS NOT NULL;
 

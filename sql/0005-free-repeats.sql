@@ -1,7 +1,8 @@
 -- Free repeats of cached reads, and answers that wait for their buyer.
 
--- What is kept for a while lies in rings of eight parts, written one after the other. A part whose time is over is emptied as a whole
--- (TRUNCATE: no row of it is deleted one by one); the little of it that must stay is carried into the newest part before.
+-- What is kept for a while lies in rings of eight parts, written one after the other. A part whose time is over is
+-- emptied as a whole (TRUNCATE: no row of it is deleted one by one); the little of it that must stay is carried into
+-- the newest part before.
 CREATE TABLE rings (
     name            text PRIMARY KEY CHECK (name IN ('answers', 'repeats', 'payment_ids', 'sign_ins')),
     oldest          bigint NOT NULL DEFAULT 0,
@@ -14,13 +15,15 @@ COMMENT ON COLUMN rings.began IS 'by slot, from 1: when the part in it was begun
 
 -- The key of a question: wallet, tool, method, path, canonical arguments. Null: its answer is never given twice.
 ALTER TABLE orders ADD COLUMN repeat_key hash, ADD COLUMN repeat_no bigint, ADD COLUMN repeat_window_s integer,
-    ADD COLUMN repeatable boolean, ADD COLUMN answer_status integer, ADD COLUMN answer_size bigint, ADD COLUMN answer_digest hash;
+    ADD COLUMN repeatable boolean, ADD COLUMN answer_status integer, ADD COLUMN answer_size bigint,
+        ADD COLUMN answer_digest hash;
 COMMENT ON COLUMN orders.repeat_no IS 'rises from order to order of one key, whatever the clocks do';
 COMMENT ON COLUMN orders.repeatable IS 'its answer may be given again: null until there is one';
 CREATE SEQUENCE repeat_numbers;
 CREATE INDEX orders_repeat ON orders (repeat_key, repeat_no DESC) WHERE repeat_key IS NOT NULL;
 
--- Bodies are sealed by the gateway (AES-256-GCM); what was stored before stays readable to its end, marked by a first byte of 0.
+-- Bodies are sealed by the gateway (AES-256-GCM); what was stored before stays readable to its end, marked by a first
+-- byte of 0.
 ALTER TABLE answers RENAME TO answers_before;
 ALTER TABLE answers_before RENAME CONSTRAINT answers_pkey TO answers_before_pkey;
 CREATE TABLE answers (

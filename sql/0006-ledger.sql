@@ -1,6 +1,7 @@
 -- The ledger: debts until they are paid back, what left our wallets, and the journal of all of it.
 
-CREATE DOMAIN debt_state AS text CHECK (VALUE IN ('owed', 'approved', 'paying', 'refunded', 'held', 'earned', 'cancelled'));
+CREATE DOMAIN debt_state AS text CHECK (VALUE IN ('owed', 'approved', 'paying', 'refunded', 'held', 'earned',
+    'cancelled'));
 CREATE DOMAIN debt_cause AS text CHECK (VALUE IN ('late', 'duplicate', 'work_failed', 'overpaid', 'unclaimed'));
 CREATE DOMAIN transfer_class AS text CHECK (VALUE IN ('sale', 'debt', 'overpaid', 'suspense', 'internal'));
 CREATE DOMAIN movement_class AS text CHECK (VALUE IN ('payout', 'withdrawal', 'internal', 'funding'));
@@ -42,11 +43,16 @@ ALTER TABLE debts
     ADD CHECK (state <> 'held' OR reason IS NOT NULL),
     ADD CHECK (amount > 0),
     ADD UNIQUE (network, refund_tx, refund_log);
-COMMENT ON COLUMN debts.refund_nonce IS 'hash of (domain, part, debt id): the token lets it move money once, whatever this database says';
-COMMENT ON COLUMN debts.part IS 'rises when a nonce was found spent elsewhere or cancelled at a final block, and a person says so';
-COMMENT ON COLUMN debts.wallet IS 'which wallet signed the refund first: another may not, until what this one signed is proven dead';
-COMMENT ON COLUMN debts.looked IS 'up to which block the chain was asked whether any wallet has used its nonce; null: from its source on';
-COMMENT ON COLUMN debts.foreign_wallet IS 'not a wallet of ours as far as this database knows, and it has paid this debt: a person says whose it is';
+COMMENT ON COLUMN debts.refund_nonce IS
+    'hash of (domain, part, debt id): the token lets it move money once, whatever this database says';
+COMMENT ON COLUMN debts.part IS
+    'rises when a nonce was found spent elsewhere or cancelled at a final block, and a person says so';
+COMMENT ON COLUMN debts.wallet IS
+    'which wallet signed the refund first: another may not, until what this one signed is proven dead';
+COMMENT ON COLUMN debts.looked IS
+    'up to which block the chain was asked whether any wallet has used its nonce; null: from its source on';
+COMMENT ON COLUMN debts.foreign_wallet IS
+    'not a wallet of ours as far as this database knows, and it has paid this debt: a person says whose it is';
 CREATE INDEX debts_order ON debts (order_id);
 CREATE INDEX debts_open ON debts (network, asset, created_at) WHERE state IN ('owed', 'approved', 'paying', 'held');
 CREATE INDEX debts_claimed ON debts (network, asset, claimed_at) WHERE claimed_at IS NOT NULL;
@@ -86,7 +92,8 @@ COMMENT ON COLUMN transfers.booked IS 'the class that the journal has it under; 
 CREATE INDEX transfers_strange ON transfers (sender, nonce) WHERE authorization_id IS NULL AND nonce IS NOT NULL;
 CREATE INDEX transfers_unbooked ON transfers (network, block) WHERE booked IS DISTINCT FROM class;
 
--- What left one of our wallets, and what came into the refund wallet: with `transfers` every movement of ours, up to the final block.
+-- What left one of our wallets, and what came into the refund wallet: with `transfers` every movement of ours, up to
+-- the final block.
 CREATE TABLE movements (
     network         text NOT NULL REFERENCES networks,
     tx              hash NOT NULL,
@@ -163,7 +170,8 @@ CREATE TABLE entries (
 COMMENT ON TABLE entries IS 'final facts: never changed, never removed; a correction is an entry';
 COMMENT ON COLUMN entries.reason IS 'of a correction that a person made: why, and actor: who';
 COMMENT ON COLUMN entries.digest IS 'SHA-256 over the entry and its postings, as entry_digest has them';
-CREATE UNIQUE INDEX entries_source ON entries (network, tx, log_index, kind) WHERE kind IN ('receipt', 'movement') AND tx IS NOT NULL;
+CREATE UNIQUE INDEX entries_source ON entries (network, tx, log_index, kind)
+    WHERE kind IN ('receipt', 'movement') AND tx IS NOT NULL;
 CREATE UNIQUE INDEX entries_payout ON entries (debt_id) WHERE kind = 'movement' AND what = 'payout';
 CREATE INDEX entries_tx ON entries (network, tx, log_index);
 CREATE INDEX entries_time ON entries (block_time, id);

@@ -83,7 +83,8 @@ static size_t find_statement(struct db *db, const char *function, int args)
             return i;
     if (db->statement_count == STATEMENTS_MAX)
         abort();
-    db->statements[db->statement_count] = (struct statement){ .name = str_copy(name), .sql = select_text(function, args) };
+    db->statements[db->statement_count] =
+        (struct statement){ .name = str_copy(name), .sql = select_text(function, args) };
     return db->statement_count++;
 }
 
@@ -161,7 +162,8 @@ static void send_call(struct connection *k)
     const bool known = k->prepared[c->statement];
     k->preparing = !known;
     k->fresh = k->fresh || !known;
-    link_asked(&k->link, known ? execute(k->link.pg, s->name, &c->args) : PQsendPrepare(k->link.pg, s->name, s->sql, 0, NULL));
+    link_asked(&k->link,
+               known ? execute(k->link.pg, s->name, &c->args) : PQsendPrepare(k->link.pg, s->name, s->sql, 0, NULL));
 }
 
 static void send_group(struct connection *k)
@@ -407,8 +409,8 @@ void db_free(struct db *db)
     free(db);
 }
 
-static void call(struct db *db, const char *function, struct db_args *args, bool grouped, uint64_t rank, int64_t deadline_ms,
-                 db_done_fn *fn, void *arg)
+static void call(struct db *db, const char *function, struct db_args *args, bool grouped, uint64_t rank,
+                 int64_t deadline_ms, db_done_fn *fn, void *arg)
 {
     struct call *c = mem_new(sizeof *c);
     *c = (struct call){
@@ -439,8 +441,8 @@ void db_call(struct db *db, const char *function, struct db_args *args, int64_t 
     call(db, function, args, false, 0, deadline_ms, fn, arg);
 }
 
-void db_call_grouped(struct db *db, const char *function, struct db_args *args, uint64_t rank, int64_t deadline_ms, db_done_fn *fn,
-                     void *arg)
+void db_call_grouped(struct db *db, const char *function, struct db_args *args, uint64_t rank, int64_t deadline_ms,
+                     db_done_fn *fn, void *arg)
 {
     call(db, function, args, true, rank, deadline_ms, fn, arg);
 }

@@ -1,8 +1,10 @@
 -- A person corrects the books, by one more entry: nothing that is in them changes.
 
--- From p_credit to p_debit. verdict: corrected; same: it is corrected so already, for the same reason; not_open: the network's books are
--- not open; account: it is in no entry, and no account of income, expenses or equity; amount: none. entry: its number.
-CREATE FUNCTION ledger_correct(p_network text, p_asset text, p_debit text, p_credit text, p_amount numeric, p_reason text, p_who text,
+-- From p_credit to p_debit. verdict: corrected; same: it is corrected so already, for the same reason; not_open: the
+-- network's books are not open; account: it is in no entry, and no account of income, expenses or equity; amount: none.
+-- entry: its number.
+CREATE FUNCTION ledger_correct(p_network text, p_asset text, p_debit text, p_credit text, p_amount numeric,
+    p_reason text, p_who text,
     OUT verdict text, OUT entry bigint) LANGUAGE plpgsql AS $$
 DECLARE n networks;
 BEGIN
@@ -15,10 +17,12 @@ BEGIN
                     WHERE p.entry_id = e.id AND a.asset = p_asset AND a.name = p_credit AND p.amount = -p_amount);
     verdict := CASE WHEN entry IS NOT NULL THEN 'same' WHEN books_block(p_network) IS NULL THEN 'not_open'
                     WHEN p_amount <= 0 OR p_debit = p_credit THEN 'amount'
-                    WHEN NOT (account_known(p_network, p_asset, p_debit) AND account_known(p_network, p_asset, p_credit)) THEN 'account'
+                    WHEN NOT (account_known(p_network, p_asset, p_debit)
+                        AND account_known(p_network, p_asset, p_credit)) THEN 'account'
                     ELSE 'corrected' END;
     IF verdict = 'corrected' THEN
-        PERFORM entries_add(p_network, jsonb_build_array(jsonb_build_object('kind', 'correction', 'what', 'by a person', 'block', n.final,
+        PERFORM entries_add(p_network, jsonb_build_array(jsonb_build_object('kind', 'correction', 'what', 'by a person',
+            'block', n.final,
             'time', n.final_time, 'reason', p_reason, 'actor', 'operator:' || p_who, 'asset', p_asset,
             'lines', jsonb_build_object(p_debit, p_amount, p_credit, -p_amount))));
         SELECT max(e.id) INTO entry FROM entries e WHERE e.network = p_network AND e.reason = p_reason;

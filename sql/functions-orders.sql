@@ -28,7 +28,8 @@ BEGIN
 END $$;
 
 -- The advisory locks of a presented payment's identities, in one order for everybody.
-CREATE FUNCTION lock_identities(p_payment_id text, p_quote bytea, p_payer bytea, p_network text, p_asset bytea, p_nonce bytea)
+CREATE FUNCTION lock_identities(p_payment_id text, p_quote bytea, p_payer bytea, p_network text, p_asset bytea,
+    p_nonce bytea)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     a bigint := hashtextextended('nonce:' || p_network || encode(p_asset || p_payer || p_nonce, 'hex'), 0);
@@ -42,14 +43,17 @@ BEGIN
     locked := pg_advisory_xact_lock(greatest(a, b, c)) IS NOT NULL;
 END $$;
 
--- Which order do these identities name, and do they agree? verdict: new, found, conflict_payer, conflict_request. Mostly none is known.
-CREATE FUNCTION order_match(p_payment_id text, p_quote bytea, p_payer bytea, p_network text, p_asset bytea, p_nonce bytea,
+-- Which order do these identities name, and do they agree? verdict: new, found, conflict_payer, conflict_request.
+-- Mostly none is known.
+CREATE FUNCTION order_match(p_payment_id text, p_quote bytea, p_payer bytea, p_network text, p_asset bytea,
+    p_nonce bytea,
     p_request bytea, OUT verdict text, OUT order_id bytea, OUT authorization_id bigint)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE by_nonce bytea; by_id bytea; by_quote bytea;
 BEGIN
     SELECT a.id, a.order_id, q.id INTO authorization_id, by_nonce, by_quote FROM (SELECT) one
-      LEFT JOIN authorizations a ON a.network = p_network AND a.asset = p_asset AND a.payer = p_payer AND a.nonce = p_nonce
+      LEFT JOIN authorizations a ON a.network = p_network AND a.asset = p_asset AND a.payer = p_payer
+          AND a.nonce = p_nonce
       LEFT JOIN orders q ON q.quote = p_quote AND q.payer = p_payer;
     IF p_payment_id IS NOT NULL THEN
         SELECT x.order_id INTO by_id FROM payment_ids x WHERE x.payment_id = p_payment_id;
@@ -61,9 +65,10 @@ BEGIN
     END IF;
 END $$;
 
--- Do the orders that were found by nonce, by payment id and by quote agree? An authorization that was set aside as a free repeat, and a
--- payment id that came with one, name the original; they agree by their own request.
-CREATE FUNCTION order_agree(p_by_nonce bytea, p_authorization bigint, p_by_id bytea, p_payment_id text, p_by_quote bytea, p_payer bytea,
+-- Do the orders that were found by nonce, by payment id and by quote agree? An authorization that was set aside as a
+-- free repeat, and a payment id that came with one, name the original; they agree by their own request.
+CREATE FUNCTION order_agree(p_by_nonce bytea, p_authorization bigint, p_by_id bytea, p_payment_id text,
+    p_by_quote bytea, p_payer bytea,
     p_request bytea, OUT verdict text, OUT order_id bytea) LANGUAGE plpgsql STABLE AS $$
 DECLARE r repeats; by_nonce orders; by_id orders; by_quote orders; o orders;
 BEGIN
@@ -97,15 +102,18 @@ BEGIN
     verdict := 'found';
 END $$;
 
--- No identity is known, and none was given to be known by: is it an order of this wallet all the same? A stock client that lost a reply
--- signs anew and has no id: the same wallet, the identical request, and an order of it that is undecided, or paid and not delivered. It
--- is meant again; on a write nobody can know that, so it is asked. verdict: new, found, similar (a write).
-CREATE FUNCTION order_match_similar(p_payment_id text, p_payer bytea, p_request bytea, OUT verdict text, OUT order_id bytea)
+-- No identity is known, and none was given to be known by: is it an order of this wallet all the same? A stock client
+-- that lost a reply signs anew and has no id: the same wallet, the identical request, and an order of it that is
+-- undecided, or paid and not delivered. It is meant again; on a write nobody can know that, so it is asked. verdict:
+-- new, found, similar (a write).
+CREATE FUNCTION order_match_similar(p_payment_id text, p_payer bytea, p_request bytea, OUT verdict text,
+    OUT order_id bytea)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE effect text;
 BEGIN
     IF p_payment_id IS NULL THEN
-        SELECT o.id, o.side_effect INTO order_id, effect FROM orders o JOIN authorizations a ON a.id = o.authorization_id
+        SELECT o.id, o.side_effect INTO order_id, effect FROM orders o
+            JOIN authorizations a ON a.id = o.authorization_id
          WHERE o.payer = p_payer AND o.request = p_request AND o.created_at > now() - interval '180 s'
            AND o.work IN ('running', 'waiting', 'done', 'lost') AND o.delivered_at IS NULL
            AND (o.work = 'lost' OR a.state IN ('held', 'due', 'sent', 'settled'))
@@ -114,23 +122,26 @@ BEGIN
     verdict := CASE WHEN order_id IS NULL THEN 'new' WHEN effect IN ('none', 'read') THEN 'found' ELSE 'similar' END;
 END $$;
 
-CREATE FUNCTION same_terms(a authorizations, p_payee bytea, p_amount numeric, p_valid_after numeric, p_valid_before numeric)
+CREATE FUNCTION same_terms(a authorizations, p_payee bytea, p_amount numeric, p_valid_after numeric,
+    p_valid_before numeric)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT a.payee = p_payee AND a.amount = p_amount AND a.valid_after = p_valid_after AND a.valid_before = p_valid_before;
+    SELECT a.payee = p_payee AND a.amount = p_amount AND a.valid_after = p_valid_after
+        AND a.valid_before = p_valid_before;
 $$;
 
 -- What a presented authorization gets from an order that was found (design: "What a presented payment gets", c).
--- replay, not_proven, gone, in_flight, in_review, work_failed_paid: nothing is to be done, only said.
--- again: the work failed and may run once more on this authorization.  takeover: its lease seems dead, so it may too, but until then
--- its first run may still finish and be paid, so nothing else may be concluded.  resend: the answer is kept, this authorization may pay it.
--- pay_again: proven dead or too short of time: a new payment is right.
+-- replay, not_proven, gone, in_flight, in_review, work_failed_paid: nothing is to be done, only said. again: the work
+-- failed and may run once more on this authorization.  takeover: its lease seems dead, so it may too, but until then
+-- its first run may still finish and be paid, so nothing else may be concluded.  resend: the answer is kept, this
+-- authorization may pay it. pay_again: proven dead or too short of time: a new payment is right.
 CREATE FUNCTION order_decide(o orders, p_authorization bigint, p_payment_id text, p_quote bytea, p_valid_before numeric,
     p_need_s integer, p_now_ms bigint DEFAULT NULL) RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
     mine text := (SELECT state FROM authorizations WHERE id = p_authorization);
     money text := (SELECT state FROM authorizations WHERE id = o.authorization_id);
     -- an authorization that we have not seen is not on the chain: its signature proves the wallet as well as an id does
-    secret boolean := coalesce(o.id = order_of_payment_id(p_payment_id), false) OR coalesce(p_quote = o.quote, false) OR p_authorization IS NULL OR mine = 'released';
+    secret boolean := coalesce(o.id = order_of_payment_id(p_payment_id), false) OR coalesce(p_quote = o.quote, false)
+        OR p_authorization IS NULL OR mine = 'released';
     usable boolean := (mine IS NULL OR mine IN ('released', 'held')) AND
                       p_valid_before >= extract(epoch FROM now()) + p_need_s;
 BEGIN
@@ -165,12 +176,14 @@ BEGIN
     RETURN 'in_flight';
 END $$;
 
--- The same, read-only, for the gateway's first look: no row, no lock. known: how much of this authorization is stored: all,
--- nonce (other terms over a nonce that is), none. Where only the chain can judge the signature (p_proven is false: a contract's),
--- it must be the very one that is stored, else nothing is known.
-CREATE FUNCTION order_find(p_payment_id text, p_quote bytea, p_payer bytea, p_network text, p_asset bytea, p_nonce bytea,
+-- The same, read-only, for the gateway's first look: no row, no lock. known: how much of this authorization is stored:
+-- all, nonce (other terms over a nonce that is), none. Where only the chain can judge the signature (p_proven is false:
+-- a contract's), it must be the very one that is stored, else nothing is known.
+CREATE FUNCTION order_find(p_payment_id text, p_quote bytea, p_payer bytea, p_network text, p_asset bytea,
+    p_nonce bytea,
     p_request bytea, p_payee bytea, p_amount numeric, p_valid_after numeric, p_valid_before numeric, p_signature bytea,
-    p_proven boolean, p_need_s integer, p_now_ms bigint DEFAULT NULL, OUT verdict text, OUT order_id bytea, OUT known text)
+    p_proven boolean, p_need_s integer, p_now_ms bigint DEFAULT NULL, OUT verdict text, OUT order_id bytea,
+        OUT known text)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE m record; s record; o orders; a authorizations;
 BEGIN
@@ -203,23 +216,28 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION authorization_store(p_order bytea, p_network text, p_asset bytea, p_payer bytea, p_nonce bytea, p_payee bytea,
+CREATE FUNCTION authorization_store(p_order bytea, p_network text, p_asset bytea, p_payer bytea, p_nonce bytea,
+    p_payee bytea,
     p_amount numeric, p_valid_after numeric, p_valid_before bigint, p_signature bytea, p_has_code boolean, p_state text,
     p_attempt bytea, p_id bigint DEFAULT nextval('payonce.authorizations_id_seq')) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO authorizations (id, order_id, network, asset, payer, nonce, payee, amount, valid_after, valid_before, dead_after,
+    INSERT INTO authorizations (id, order_id, network, asset, payer, nonce, payee, amount, valid_after, valid_before,
+        dead_after,
                                 signature, has_code, state, attempt, from_block, next_look)
     OVERRIDING SYSTEM VALUE
-    SELECT p_id, p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after, p_valid_before, p_valid_before,
+    SELECT p_id, p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after, p_valid_before,
+        p_valid_before,
            p_signature, p_has_code, p_state, p_attempt, n.head,
-           to_timestamp(p_valid_before + CASE WHEN p_state = 'released' AND n.final > 0 THEN n.head_time - n.final_time ELSE 0 END)
+           to_timestamp(p_valid_before + CASE WHEN p_state = 'released' AND n.final > 0 THEN n.head_time - n.final_time
+               ELSE 0 END)
       FROM networks n WHERE n.id = p_network;
     RETURN p_id;
 END $$;
 
 -- A valid signature over a known nonce with other terms is kept: it can be submitted by anybody, so the end of
 -- the nonce is judged by the latest deadline among them.
-CREATE FUNCTION signature_keep(a authorizations, p_payee bytea, p_amount numeric, p_valid_after numeric, p_valid_before bigint,
+CREATE FUNCTION signature_keep(a authorizations, p_payee bytea, p_amount numeric, p_valid_after numeric,
+    p_valid_before bigint,
     p_signature bytea) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF same_terms(a, p_payee, p_amount, p_valid_after, p_valid_before) THEN
@@ -227,7 +245,8 @@ BEGIN
     END IF;
     INSERT INTO other_signatures VALUES (a.id, p_payee, p_amount, p_valid_after, p_valid_before, p_signature)
     ON CONFLICT DO NOTHING;
-    UPDATE authorizations SET dead_after = p_valid_before WHERE id = a.id AND dead_after < p_valid_before AND ended_at IS NULL;
+    UPDATE authorizations SET dead_after = p_valid_before WHERE id = a.id AND dead_after < p_valid_before
+        AND ended_at IS NULL;
     -- proven dead by its deadlines, and now there is a later one: it can land again
     UPDATE authorizations SET dead_after = p_valid_before, state = 'released', ended_at = NULL, looks = 0,
            next_look = to_timestamp(p_valid_before)
@@ -235,48 +254,57 @@ BEGIN
 END $$;
 
 -- A released row is to be sent after all, on the terms that were presented and judged now; what it held before is kept.
-CREATE FUNCTION authorization_rearm(a authorizations, p_payee bytea, p_amount numeric, p_valid_after numeric, p_valid_before bigint,
+CREATE FUNCTION authorization_rearm(a authorizations, p_payee bytea, p_amount numeric, p_valid_after numeric,
+    p_valid_before bigint,
     p_signature bytea, p_has_code boolean, p_attempt bytea) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT same_terms(a, p_payee, p_amount, p_valid_after, p_valid_before) THEN
         INSERT INTO other_signatures VALUES (a.id, a.payee, a.amount, a.valid_after, a.valid_before, a.signature)
         ON CONFLICT DO NOTHING;
     END IF;
-    UPDATE authorizations SET state = 'held', attempt = p_attempt, payee = p_payee, amount = p_amount, valid_after = p_valid_after,
+    UPDATE authorizations SET state = 'held', attempt = p_attempt, payee = p_payee, amount = p_amount,
+        valid_after = p_valid_after,
            valid_before = p_valid_before, dead_after = greatest(dead_after, p_valid_before), signature = p_signature,
            has_code = p_has_code, next_look = to_timestamp(greatest(dead_after, p_valid_before))
      WHERE id = a.id AND ended_at IS NULL;
 END $$;
 
--- This authorization is to pay the order, or did: the order tells what it pays. One that was to, and was not sent, is released. Of the
--- orders of one question it is now the newest.
+-- This authorization is to pay the order, or did: the order tells what it pays. One that was to, and was not sent, is
+-- released. Of the orders of one question it is now the newest.
 CREATE FUNCTION order_paid_by(p_order bytea, p_authorization bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE authorizations a SET state = 'released' FROM orders o
      WHERE o.id = p_order AND a.id = o.authorization_id AND a.id <> p_authorization AND a.state IN ('held', 'due');
-    UPDATE orders o SET authorization_id = a.id, network = a.network, asset = a.asset, payee = a.payee, amount = a.amount,
+    UPDATE orders o SET authorization_id = a.id, network = a.network, asset = a.asset, payee = a.payee,
+        amount = a.amount,
            repeat_no = CASE WHEN o.repeat_key IS NOT NULL THEN nextval('payonce.repeat_numbers') END
       FROM authorizations a WHERE o.id = p_order AND a.id = p_authorization;
 END $$;
 
 -- A type and not thirteen OUT parameters: those are put together from their names at each call.
-CREATE TYPE order_accepted AS (verdict text, order_id bytea, receipt bytea, epoch integer, similar_order bytea, miss text, retry_after bigint,
-    answer_network text, answer_tx bytea, answer_time bigint, answer_status bigint, answer_headers text, answer_body bytea);
+CREATE TYPE order_accepted AS (verdict text, order_id bytea, receipt bytea, epoch integer, similar_order bytea,
+    miss text, retry_after bigint,
+    answer_network text, answer_tx bytea, answer_time bigint, answer_status bigint, answer_headers text,
+        answer_body bytea);
 
 -- Durable before act: the authorization is stored, the order made or found, and the work's lease taken, in one commit.
--- verdict: accepted (run the work, with this epoch), resent (the answer is kept, it is due now), or order_find's words. A payment
--- that was not verified on the chain (p_verified) is only stored, beside an order that needs none.
+-- verdict: accepted (run the work, with this epoch), resent (the answer is kept, it is due now), or order_find's words.
+-- A payment that was not verified on the chain (p_verified) is only stored, beside an order that needs none.
 CREATE FUNCTION order_accept(p_attempt bytea, p_instance bytea, p_lease_s integer, p_order bytea, p_receipt bytea,
     p_rail text, p_version integer, p_tool text, p_side_effect text, p_cacheable boolean, p_idempotent boolean,
     p_method text, p_target text, p_request bytea, p_payment_id text, p_quote bytea,
     p_network text, p_asset bytea, p_payer bytea, p_nonce bytea, p_payee bytea, p_amount numeric,
-    p_valid_after numeric, p_valid_before bigint, p_signature bytea, p_has_code boolean, p_need_s integer, p_verified boolean, p_by text DEFAULT NULL,
-    p_repeat_key bytea DEFAULT NULL, p_window_s integer DEFAULT NULL, p_repeat_max integer DEFAULT NULL, p_now_ms bigint DEFAULT NULL,
+    p_valid_after numeric, p_valid_before bigint, p_signature bytea, p_has_code boolean, p_need_s integer,
+        p_verified boolean, p_by text DEFAULT NULL,
+    p_repeat_key bytea DEFAULT NULL, p_window_s integer DEFAULT NULL, p_repeat_max integer DEFAULT NULL,
+        p_now_ms bigint DEFAULT NULL,
     OUT told order_accepted)
 LANGUAGE plpgsql AS $$
 DECLARE
-    m record; r record; o orders; a authorizations; paying bigint; was text; done boolean; left_behind boolean; by_whom jsonb := p_by::jsonb;
-    facts jsonb := jsonb_build_object('nonce', encode(p_nonce, 'hex'), 'amount', p_amount::text, 'valid_before', p_valid_before);
+    m record; r record; o orders; a authorizations; paying bigint; was text; done boolean; left_behind boolean; by_whom
+        jsonb := p_by::jsonb;
+    facts jsonb := jsonb_build_object('nonce', encode(p_nonce, 'hex'), 'amount', p_amount::text, 'valid_before',
+        p_valid_before);
 BEGIN
     done := lock_identities(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce) IS NULL;
     m := order_match(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce, p_request);
@@ -292,7 +320,8 @@ BEGIN
     IF left_behind THEN
         told.verdict := 'new';
     ELSIF told.verdict = 'found' AND a.attempt = p_attempt AND repeat_of_another(a.id) THEN
-        SELECT t.* INTO told.receipt, told.verdict, told.answer_network, told.answer_tx, told.answer_time, told.answer_status,
+        SELECT t.* INTO told.receipt, told.verdict, told.answer_network, told.answer_tx, told.answer_time,
+            told.answer_status,
                         told.answer_headers, told.answer_body
           FROM repeat_tell(o) t;             -- our own commit, whose reply was lost
         told.order_id := o.id;
@@ -306,10 +335,12 @@ BEGIN
         told.miss := r.verdict;
         IF r.order_id IS NOT NULL AND NOT repeat_room(r.order_id, p_repeat_max) THEN
             told.verdict := 'repeat_limit';
-            told.retry_after := CASE WHEN r.verdict = 'wait' THEN p_window_s ELSE least(p_window_s, (r.left_ms + 999) / 1000) END;
+            told.retry_after := CASE WHEN r.verdict = 'wait' THEN p_window_s
+                ELSE least(p_window_s, (r.left_ms + 999) / 1000) END;
             RETURN;
         ELSIF r.order_id IS NOT NULL THEN
-            paying := authorization_store(r.order_id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+            paying := authorization_store(r.order_id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount,
+                p_valid_after,
                                           p_valid_before, p_signature, p_has_code, 'released', p_attempt);
             done := repeat_keep(paying, r.order_id, p_payer, p_request, p_payment_id) IS NULL;
             told.verdict := CASE r.verdict WHEN 'repeat' THEN 'repeat' ELSE 'repeat_wait' END;
@@ -340,29 +371,37 @@ BEGIN
         IF p_payment_id IS NOT NULL THEN     -- an older order's, forgotten, so free again
             UPDATE orders x SET payment_id = NULL WHERE x.payment_id = p_payment_id;
         END IF;
-        INSERT INTO orders (id, receipt, rail, wire_version, tool, side_effect, cacheable, idempotent, method, target, request,
-                            payment_id, quote, payer, network, asset, payee, amount, authorization_id, work, work_by, work_until,
+        INSERT INTO orders (id, receipt, rail, wire_version, tool, side_effect, cacheable, idempotent, method, target,
+            request,
+                            payment_id, quote, payer, network, asset, payee, amount, authorization_id, work, work_by,
+                                work_until,
                             work_began_at, repeat_key, repeat_no, repeat_window_s)
-        VALUES (p_order, p_receipt, p_rail, p_version, p_tool, p_side_effect, p_cacheable, p_idempotent, p_method, p_target,
-                p_request, p_payment_id, p_quote, p_payer, p_network, p_asset, p_payee, p_amount, paying, 'running', p_instance,
+        VALUES (p_order, p_receipt, p_rail, p_version, p_tool, p_side_effect, p_cacheable, p_idempotent, p_method,
+            p_target,
+                p_request, p_payment_id, p_quote, p_payer, p_network, p_asset, p_payee, p_amount, paying, 'running',
+                    p_instance,
                 now() + make_interval(secs => p_lease_s), now(), p_repeat_key,
                 CASE WHEN p_repeat_key IS NOT NULL THEN nextval('payonce.repeat_numbers') END, p_window_s);
         IF a.id IS NULL THEN
-            paying := authorization_store(p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+            paying := authorization_store(p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount,
+                p_valid_after,
                                           p_valid_before, p_signature, p_has_code, 'held', p_attempt, paying);
             done := payment_id_keep(p_payment_id, p_order, p_payer, p_request) IS NULL;
         ELSE
             PERFORM repeat_leave(a.id, p_order);
-            PERFORM authorization_rearm(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature, p_has_code, p_attempt);
+            PERFORM authorization_rearm(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature, p_has_code,
+                p_attempt);
         END IF;
-        done := event_add(p_order, by_whom, 'accepted', NULL, 'work running, money held', facts || jsonb_build_object('tool', p_tool),
+        done := event_add(p_order, by_whom, 'accepted', NULL, 'work running, money held',
+            facts || jsonb_build_object('tool', p_tool),
                           p_attempt, true) IS NULL;
         told.verdict := 'accepted';
         told.order_id := p_order;
         told.receipt := p_receipt;
         told.epoch := 1;
         IF p_side_effect NOT IN ('none', 'read') AND p_payment_id IS NULL THEN
-            SELECT x.id INTO told.similar_order FROM orders x WHERE x.payer = p_payer AND x.request = p_request AND x.id <> p_order
+            SELECT x.id INTO told.similar_order FROM orders x
+                WHERE x.payer = p_payer AND x.request = p_request AND x.id <> p_order
                AND x.delivered_at > now() - interval '300 s' ORDER BY x.created_at DESC LIMIT 1;
         END IF;
         RETURN;
@@ -377,7 +416,8 @@ BEGIN
     told.receipt := o.receipt;
     told.epoch := o.work_epoch;
     IF EXISTS (SELECT 1 FROM authorizations x WHERE x.id = o.authorization_id AND x.attempt = p_attempt) THEN
-        told.verdict := CASE o.work WHEN 'running' THEN 'accepted' ELSE 'resent' END; -- our own commit, whose reply was lost
+        -- our own commit, whose reply was lost
+        told.verdict := CASE o.work WHEN 'running' THEN 'accepted' ELSE 'resent' END;
         RETURN;
     END IF;
 <<<<<<< HEAD
@@ -391,22 +431,27 @@ BEGIN
     told.verdict := order_decide(o, a.id, p_payment_id, p_quote, p_valid_before, p_need_s, p_now_ms);
     IF told.verdict IN ('again', 'takeover', 'resend') AND p_repeat_key IS NOT NULL THEN
         -- meanwhile another order of the same question was paid: no second charge within its window
->>>>>>> 4475b16 (Free repeats are counted on a row of their own and told from one look; a challenge is cut into its pieces once; a result type instead of thirteen OUT parameters)
+>>>>>>> 4475b16 (Free repeats are counted on a row of their own and told from one look; a challenge is cut into its
+    pieces once; a result type instead of thirteen OUT parameters)
         r := repeat_look(p_repeat_key, o.id, p_window_s, p_now_ms);
-        left_behind := r.order_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM repeats x WHERE x.authorization_id = a.id AND x.order_id = r.order_id);
+        left_behind := r.order_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM repeats x
+            WHERE x.authorization_id = a.id AND x.order_id = r.order_id);
         IF left_behind AND NOT repeat_room(p_repeat_key, r.order_id, p_repeat_max) THEN
             verdict := 'repeat_limit';
-            retry_after := CASE WHEN r.verdict = 'wait' THEN p_window_s ELSE least(p_window_s, (r.left_ms + 999) / 1000) END;
+            retry_after := CASE WHEN r.verdict = 'wait' THEN p_window_s
+                ELSE least(p_window_s, (r.left_ms + 999) / 1000) END;
             RETURN;
         ELSIF r.order_id IS NOT NULL THEN
             paying := a.id;
             IF a.id IS NULL THEN
-                paying := authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+                paying := authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount,
+                    p_valid_after,
                                               p_valid_before, p_signature, p_has_code, 'released', p_attempt);
             END IF;
             PERFORM repeat_keep(paying, r.order_id, p_payer, p_request, NULL) WHERE left_behind;
             SELECT * INTO o FROM orders x WHERE x.id = r.order_id;
-            SELECT t.* INTO told.receipt, told.verdict, told.answer_network, told.answer_tx, told.answer_time, told.answer_status,
+            SELECT t.* INTO told.receipt, told.verdict, told.answer_network, told.answer_tx, told.answer_time,
+                told.answer_status,
                             told.answer_headers, told.answer_body
               FROM repeat_tell(o) t;
             told.order_id := o.id;
@@ -428,7 +473,8 @@ BEGIN
         ELSE
             paying := a.id;
             PERFORM repeat_pays(a.id);
-            PERFORM authorization_rearm(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature, p_has_code, p_attempt);
+            PERFORM authorization_rearm(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature, p_has_code,
+                p_attempt);
         END IF;
         PERFORM order_paid_by(o.id, paying);
         IF told.verdict <> 'resend' THEN
@@ -449,7 +495,8 @@ BEGIN
         -- not needed, but signed: anybody who saw it can submit it, so it is stored, never sent by us, and watched
         PERFORM authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
                                     p_valid_before, p_signature, p_has_code, 'released', p_attempt);
-        PERFORM event_add(o.id, by_whom, 'set_aside', NULL, 'money released', facts || jsonb_build_object('answer', told.verdict), p_attempt);
+        PERFORM event_add(o.id, by_whom, 'set_aside', NULL, 'money released',
+            facts || jsonb_build_object('answer', told.verdict), p_attempt);
     END IF;
 END $$;
 
@@ -469,7 +516,8 @@ BEGIN
     SELECT x.* INTO paying FROM orders o JOIN authorizations x ON x.id = o.authorization_id WHERE o.id = p_order;
     IF p_work = 'lost' THEN
         INSERT INTO reviews (order_id, fact) VALUES (p_order, coalesce(p_note, 'its outcome is unknown'))
-        ON CONFLICT (order_id) DO UPDATE SET fact = excluded.fact, opened_at = now(), resolved_at = NULL, resolution = NULL,
+        ON CONFLICT (order_id) DO UPDATE SET fact = excluded.fact, opened_at = now(), resolved_at = NULL,
+            resolution = NULL,
             authorization_id = NULL, resolved_by = NULL, note = NULL, external_id = NULL;
     END IF;
     PERFORM event_add(p_order, p_by, 'work_' || p_work, 'work ' || was, 'work ' || p_work || ', money ' || paying.state,
@@ -483,16 +531,18 @@ END $$;
 CREATE FUNCTION review_close(p_order bytea, p_resolution text, p_who text, p_note text, p_external_id text)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE reviews SET resolved_at = now(), resolution = p_resolution, resolved_by = p_who, note = p_note, external_id = p_external_id
+    UPDATE reviews SET resolved_at = now(), resolution = p_resolution, resolved_by = p_who, note = p_note,
+        external_id = p_external_id
      WHERE order_id = p_order AND resolved_at IS NULL;
 END $$;
 
 -- The work's end. done: the answer is kept and the authorization is due, in one commit. failed, lost: it is released.
--- landed: its money came in all the same (somebody else submitted it), so it is owed back.
--- verdict: ok, or late (another epoch has the lease, or the work ended otherwise; nothing changed). An answer that comes after the
--- lease was taken for dead, but before anybody ran the work again, is the work's outcome after all.
+-- landed: its money came in all the same (somebody else submitted it), so it is owed back. verdict: ok, or late
+-- (another epoch has the lease, or the work ended otherwise; nothing changed). An answer that comes after the lease was
+-- taken for dead, but before anybody ran the work again, is the work's outcome after all.
 CREATE FUNCTION order_finish(p_order bytea, p_epoch integer, p_work text, p_note text, p_status integer, p_headers text,
-    p_body bytea, p_digest bytea, p_by text DEFAULT NULL, p_repeatable boolean DEFAULT false, p_size bigint DEFAULT NULL,
+    p_body bytea, p_digest bytea, p_by text DEFAULT NULL, p_repeatable boolean DEFAULT false,
+        p_size bigint DEFAULT NULL,
     OUT verdict text, OUT landed boolean) LANGUAGE plpgsql AS $$
 DECLARE o record; money text; told boolean;
 BEGIN
@@ -507,21 +557,25 @@ BEGIN
         landed := (SELECT state = 'settled' FROM authorizations WHERE id = o.authorization_id);
         RETURN;
     END IF;
-    UPDATE authorizations SET state = 'due', due_at = now() WHERE id = o.authorization_id AND state IN ('held', 'released')
+    UPDATE authorizations SET state = 'due', due_at = now() WHERE id = o.authorization_id
+        AND state IN ('held', 'released')
     RETURNING state INTO money;
     IF money IS NULL AND refund_claimed(o.authorization_id) THEN
         verdict := 'late';                       -- kept or refunded, never both: the refund was signed first
         RETURN;
     END IF;
     INSERT INTO answers (order_id, status, headers, body, digest, slot)
-    VALUES (p_order, p_status, p_headers, p_body, p_digest, coalesce((SELECT r.newest % 8 FROM rings r WHERE r.name = 'answers'), 0));
-    UPDATE orders SET work = 'done', work_ended_at = now(), work_note = NULL, repeatable = p_repeatable, answer_status = p_status,
+    VALUES (p_order, p_status, p_headers, p_body, p_digest, coalesce((SELECT r.newest % 8 FROM rings r
+        WHERE r.name = 'answers'), 0));
+    UPDATE orders SET work = 'done', work_ended_at = now(), work_note = NULL, repeatable = p_repeatable,
+        answer_status = p_status,
            answer_size = coalesce(p_size, octet_length(p_body)), answer_digest = p_digest WHERE id = p_order;
     IF o.work = 'lost' THEN
         PERFORM review_close(p_order, 'done', p_by::jsonb->>'actor', 'its answer came late', NULL);
         PERFORM debt_earned(x, p_by::jsonb) FROM orders x WHERE x.id = p_order;
     END IF;
-    told := event_add(p_order, p_by::jsonb, 'work_done', 'work ' || o.work, 'work done, money ' || coalesce(money, 'as it was'),
+    told := event_add(p_order, p_by::jsonb, 'work_done', 'work ' || o.work,
+        'work done, money ' || coalesce(money, 'as it was'),
                       jsonb_build_object('status', p_status, 'digest', encode(p_digest, 'hex'))) IS NULL;
 END $$;
 

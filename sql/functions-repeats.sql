@@ -7,20 +7,22 @@ BEGIN
     RETURN coalesce((SELECT r.newest % 8 FROM rings r WHERE r.name = p_name), 0);
 END $$;
 
--- Must what belongs to this order stay? Until it is decided, each of its authorizations is dead or settled, its debts are closed, and
--- p_keep has passed since.
+-- Must what belongs to this order stay? Until it is decided, each of its authorizations is dead or settled, its debts
+-- are closed, and p_keep has passed since.
 CREATE FUNCTION order_open(p_order bytea, p_keep interval) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN EXISTS (SELECT 1 FROM orders o WHERE o.id = p_order AND (o.work IN ('waiting', 'running', 'lost')
                                                                     OR o.work_ended_at > now() - p_keep))
-        OR EXISTS (SELECT 1 FROM authorizations a WHERE a.order_id = p_order AND (a.ended_at IS NULL OR a.ended_at > now() - p_keep))
+        OR EXISTS (SELECT 1 FROM authorizations a WHERE a.order_id = p_order
+            AND (a.ended_at IS NULL OR a.ended_at > now() - p_keep))
         OR EXISTS (SELECT 1 FROM reviews r WHERE r.order_id = p_order AND r.resolved_at IS NULL)
         OR EXISTS (SELECT 1 FROM authorizations a JOIN debts d ON d.authorization_id = a.id
                     WHERE a.order_id = p_order AND d.state NOT IN ('earned', 'cancelled', 'refunded'));
 END $$;
 
 -- A repeat stays as long as its order is open or its own authorization is.
-CREATE FUNCTION ring_carry(p_name text, p_from integer, p_to integer, p_keep interval) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION ring_carry(p_name text, p_from integer, p_to integer, p_keep interval) RETURNS void
+    LANGUAGE plpgsql AS $$
 BEGIN
     IF p_name = 'answers' THEN
         EXECUTE format('INSERT INTO answers (order_id, status, headers, body, digest, stored_at, slot)
@@ -37,8 +39,8 @@ BEGIN
     END IF;
 END $$;
 
--- A new part is begun each quarter of the retention; the oldest is emptied once the last that was written into it is older than the
--- retention. Called every now and then by whoever is there. Returns how many parts were emptied.
+-- A new part is begun each quarter of the retention; the oldest is emptied once the last that was written into it is
+-- older than the retention. Called every now and then by whoever is there. Returns how many parts were emptied.
 CREATE FUNCTION ring_turn(p_name text, p_keep_s integer, OUT emptied bigint) LANGUAGE plpgsql AS $$
 DECLARE r rings; keep interval := make_interval(secs => p_keep_s);
 BEGIN
@@ -64,7 +66,8 @@ END $$;
 
 -- ---- ids ----
 
-CREATE FUNCTION payment_id_keep(p_payment_id text, p_order bytea, p_payer bytea, p_request bytea) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION payment_id_keep(p_payment_id text, p_order bytea, p_payer bytea, p_request bytea) RETURNS void
+    LANGUAGE plpgsql AS $$
 BEGIN
     IF p_payment_id IS NULL THEN
         RETURN;
@@ -81,17 +84,21 @@ END $$;
 
 -- ---- was it asked before? ----
 
--- verdict: repeat (paid, answered, within its window: left_ms of it remain), wait (at work or settling), or why neither: first,
--- window (past), answer (not to be given again, or no longer kept), failed. p_now_ms: now by the clock of the chain. Of repeat and wait
--- what is to be told: the original, and of repeat its payment and answer.
-CREATE FUNCTION repeat_look(p_key bytea, p_except bytea, p_window_s integer, p_now_ms bigint, OUT verdict text, OUT order_id bytea,
-    OUT left_ms bigint, OUT receipt bytea, OUT network text, OUT tx bytea, OUT block_time bigint, OUT status bigint, OUT headers text,
+-- verdict: repeat (paid, answered, within its window: left_ms of it remain), wait (at work or settling), or why
+-- neither: first, window (past), answer (not to be given again, or no longer kept), failed. p_now_ms: now by the clock
+-- of the chain. Of repeat and wait what is to be told: the original, and of repeat its payment and answer.
+CREATE FUNCTION repeat_look(p_key bytea, p_except bytea, p_window_s integer, p_now_ms bigint, OUT verdict text,
+    OUT order_id bytea,
+    OUT left_ms bigint, OUT receipt bytea, OUT network text, OUT tx bytea, OUT block_time bigint, OUT status bigint,
+        OUT headers text,
     OUT body bytea) LANGUAGE plpgsql STABLE AS $$
 DECLARE o record; word text;
 BEGIN
     FOR o IN SELECT x.*, a.state AS money, p.tx, p.block_time
-               FROM (SELECT y.id, y.receipt, y.network, y.work, y.repeatable, y.repeat_window_s, y.repeat_no, y.authorization_id
-                       FROM orders y WHERE y.repeat_key = p_key AND y.id IS DISTINCT FROM p_except ORDER BY y.repeat_no DESC LIMIT 3) x
+               FROM (SELECT y.id, y.receipt, y.network, y.work, y.repeatable, y.repeat_window_s, y.repeat_no,
+                   y.authorization_id
+                       FROM orders y WHERE y.repeat_key = p_key AND y.id IS DISTINCT FROM p_except
+                           ORDER BY y.repeat_no DESC LIMIT 3) x
                LEFT JOIN authorizations a ON a.id = x.authorization_id
                LEFT JOIN proofs p ON p.authorization_id = x.authorization_id ORDER BY x.repeat_no DESC
     LOOP
@@ -108,7 +115,8 @@ BEGIN
                        OR refund_claimed(o.authorization_id) THEN 'answer'
 =======
                      WHEN repeat_disputed(o.id, o.authorization_id) THEN 'answer'
->>>>>>> 4475b16 (Free repeats are counted on a row of their own and told from one look; a challenge is cut into its pieces once; a result type instead of thirteen OUT parameters)
+>>>>>>> 4475b16 (Free repeats are counted on a row of their own and told from one look; a challenge is cut into its
+    pieces once; a result type instead of thirteen OUT parameters)
                      ELSE 'repeat' END;
         IF word = 'repeat' THEN
             SELECT w.status, w.headers, w.body INTO status, headers, body FROM answers w WHERE w.order_id = o.id;
@@ -132,7 +140,8 @@ END $$;
 CREATE FUNCTION repeat_disputed(p_order bytea, p_authorization bigint) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN EXISTS (SELECT 1 FROM reviews r WHERE r.order_id = p_order AND r.resolved_at IS NULL)
-        OR EXISTS (SELECT 1 FROM debts d WHERE d.authorization_id = p_authorization AND d.state NOT IN ('earned', 'cancelled'));
+        OR EXISTS (SELECT 1 FROM debts d WHERE d.authorization_id = p_authorization
+            AND d.state NOT IN ('earned', 'cancelled'));
 END $$;
 
 -- One more within the cap? It is counted here, one after the other.
@@ -146,7 +155,8 @@ END $$;
 -- It pays after all: none of the free ones any more.
 CREATE FUNCTION repeat_pays(p_authorization bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    WITH paying AS (UPDATE repeats r SET pays = true WHERE r.authorization_id = p_authorization AND NOT r.pays RETURNING r.order_id)
+    WITH paying AS (UPDATE repeats r SET pays = true WHERE r.authorization_id = p_authorization AND NOT r.pays
+        RETURNING r.order_id)
     UPDATE repeat_counts c SET n = c.n - 1 FROM paying WHERE c.order_id = paying.order_id;
 END $$;
 
@@ -173,7 +183,8 @@ BEGIN
     END IF;
 END $$;
 
--- It leaves for an order of its own: its authorization, the id that came with it, and what else was signed over its nonce.
+-- It leaves for an order of its own: its authorization, the id that came with it, and what else was signed over its
+-- nonce.
 CREATE FUNCTION repeat_leave(p_authorization bigint, p_order bytea) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE authorizations SET order_id = p_order WHERE id = p_authorization;
@@ -183,7 +194,8 @@ BEGIN
 END $$;
 
 -- What a free repeat of this order is told: repeat, with the answer, or repeat_wait.
-CREATE FUNCTION repeat_tell(o orders, OUT receipt bytea, OUT verdict text, OUT network text, OUT tx bytea, OUT block_time bigint,
+CREATE FUNCTION repeat_tell(o orders, OUT receipt bytea, OUT verdict text, OUT network text, OUT tx bytea,
+    OUT block_time bigint,
     OUT status bigint, OUT headers text, OUT body bytea) LANGUAGE plpgsql STABLE AS $$
 BEGIN
     receipt := o.receipt;
@@ -203,11 +215,14 @@ BEGIN
     SELECT o.payer INTO payer FROM orders o WHERE o.receipt = p_receipt;
 END $$;
 
--- A sign-in that was checked, once. verdict: used (its nonce was), wallet (not the one that paid, or no such receipt), in_flight (not
--- paid yet), gone, or result. Behind the order's row lock, as every claim on the payment that bought the answer.
-CREATE FUNCTION result_read(p_receipt bytea, p_wallet bytea, p_nonce bytea, p_attempt bytea, p_keep_s integer, p_by text,
+-- A sign-in that was checked, once. verdict: used (its nonce was), wallet (not the one that paid, or no such receipt),
+-- in_flight (not paid yet), gone, or result. Behind the order's row lock, as every claim on the payment that bought the
+-- answer.
+CREATE FUNCTION result_read(p_receipt bytea, p_wallet bytea, p_nonce bytea, p_attempt bytea, p_keep_s integer,
+    p_by text,
     OUT verdict text, OUT order_id bytea,
-    OUT network text, OUT answer_status bigint, OUT answer_headers text, OUT answer_body bytea, OUT answer_tx bytea) LANGUAGE plpgsql AS $$
+    OUT network text, OUT answer_status bigint, OUT answer_headers text, OUT answer_body bytea, OUT answer_tx bytea)
+        LANGUAGE plpgsql AS $$
 DECLARE o orders; money text; proven timestamptz;
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('sign-in:' || encode(p_nonce, 'hex'), 0));
@@ -215,7 +230,8 @@ BEGIN
         verdict := 'used';
         RETURN;
     END IF;
-    INSERT INTO sign_ins (nonce, attempt, slot) VALUES (p_nonce, p_attempt, ring_slot('sign_ins')) ON CONFLICT DO NOTHING;
+    INSERT INTO sign_ins (nonce, attempt, slot) VALUES (p_nonce, p_attempt, ring_slot('sign_ins'))
+        ON CONFLICT DO NOTHING;
     SELECT * INTO o FROM orders x WHERE x.receipt = p_receipt AND x.payer = p_wallet FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         verdict := 'wallet';
@@ -225,11 +241,14 @@ BEGIN
     network := o.network;
     SELECT a.state, p.tx, p.recorded_at INTO money, answer_tx, proven
       FROM authorizations a LEFT JOIN proofs p ON p.authorization_id = a.id WHERE a.id = o.authorization_id;
-    IF o.work = 'done' AND money = 'settled' AND proven > now() - make_interval(secs => p_keep_s) AND NOT refund_claimed(o.authorization_id) THEN
-        SELECT w.status, w.headers, w.body INTO answer_status, answer_headers, answer_body FROM answers w WHERE w.order_id = o.id;
+    IF o.work = 'done' AND money = 'settled' AND proven > now() - make_interval(secs => p_keep_s)
+        AND NOT refund_claimed(o.authorization_id) THEN
+        SELECT w.status, w.headers, w.body INTO answer_status, answer_headers, answer_body FROM answers w
+            WHERE w.order_id = o.id;
     END IF;
     verdict := CASE WHEN answer_body IS NOT NULL THEN 'result'
-                    WHEN o.work IN ('waiting', 'running') OR (o.work = 'done' AND money IN ('held', 'due', 'sent')) THEN 'in_flight'
+                    WHEN o.work IN ('waiting', 'running') OR (o.work = 'done' AND money IN ('held', 'due', 'sent'))
+                        THEN 'in_flight'
                     ELSE 'gone' END;
     IF verdict = 'result' THEN
         PERFORM event_add(o.id, p_by::jsonb, 'fetched', NULL, NULL);
@@ -241,13 +260,16 @@ END $$;
 -- The free repeats of an order, and the first hundred's times.
 CREATE FUNCTION repeats_of(p_order bytea) RETURNS text LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN (SELECT json_build_object('count', (SELECT count(*) FROM repeats r WHERE r.order_id = p_order AND NOT r.pays),
+    RETURN (SELECT json_build_object('count', (SELECT count(*) FROM repeats r
+        WHERE r.order_id = p_order AND NOT r.pays),
                                      'times', coalesce(json_agg(time_text(x.at) ORDER BY x.at), '[]'))
-              FROM (SELECT r.at FROM repeats r WHERE r.order_id = p_order AND NOT r.pays ORDER BY r.at LIMIT 100) x)::text;
+              FROM (SELECT r.at FROM repeats r WHERE r.order_id = p_order AND NOT r.pays
+                  ORDER BY r.at LIMIT 100) x)::text;
 END $$;
 
 -- The head of each network: what the gateways set their chain clock by.
-CREATE FUNCTION network_heads() RETURNS TABLE (network text, head bigint, head_time bigint) LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION network_heads() RETURNS TABLE (network text, head bigint, head_time bigint)
+    LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN QUERY SELECT n.id, n.head, n.head_time FROM networks n WHERE n.head > 0;
 END $$;

@@ -42,7 +42,8 @@ PGconn *server_start_connect(const struct server *s) MUST_CHECK;
 struct link_uses {
     void (*up)(void *owner);                  /* greeted: ready for questions */
     void (*answer)(void *owner, PGresult *r); /* whole, and its transaction ended: ready for the next */
-    /* Of a group, the same: one result each, committed together. n is 0: none of it was done, because one of them failed. */
+    /* Of a group, the same: one result each, committed together. n is 0: none of it was done, because one of them
+     * failed. */
     void (*answers)(void *owner, PGresult *const *r, size_t n);
     void (*heard)(void *owner, const char *channel, const char *payload);
     void (*lost)(void *owner); /* was up; what was asked may or may not have run */
@@ -60,13 +61,13 @@ struct link {
     struct watch *watch;
     struct timer timer; /* LINK_DOWN: when to connect; until LINK_UP: when to give up */
     unsigned failures;
-    PGresult *answer; /* of the question under way: its first error, else its last result */
+    PGresult *answer;  /* of the question under way: its first error, else its last result */
     size_t group, got; /* questions that were asked together; how many of them were answered */
     bool failed;       /* one of them */
     PGresult *answers[LINK_GROUP_MAX];
 };
-/* Every statement has its index: a plan that was made while a table was empty must not go on reading all of it, or all of an
- * index to merge or hash it. */
+/* Every statement has its index: a plan that was made while a table was empty must not go on reading all of it, or all
+ * of an index to merge or hash it. */
 #define LINK_SETTINGS                                                                                                  \
     "SET search_path = payonce, pg_temp; SET statement_timeout = '20s'; SET lock_timeout = '10s';"                     \
     "SET jit = off; SET enable_seqscan = off; SET enable_mergejoin = off; SET enable_hashjoin = off;"                  \
@@ -78,7 +79,7 @@ void link_asked(struct link *k, bool sent); /* after PQsend...: it says whether 
 /* Several questions, asked as one transaction: begin, PQsend... each, asked. */
 bool link_group_begin(struct link *k) MUST_CHECK;
 void link_group_asked(struct link *k, size_t n, bool sent);
-void link_drop(struct link *k);             /* forget what was asked, connect anew; calls nobody */
+void link_drop(struct link *k); /* forget what was asked, connect anew; calls nobody */
 void link_close(struct link *k);
 
 struct loop *db_loop(const struct db *db);

@@ -1,6 +1,6 @@
 #include <fcntl.h>
-#include <sys/epoll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -214,7 +214,8 @@ static void tell_notifications(struct link *k)
             k->uses->heard(k->owner, n->relname, n->extra);
 }
 
-/* Each question's result, then a NULL; an error of the commit comes behind the last of them. True: the group is whole. */
+/* Each question's result, then a NULL; an error of the commit comes behind the last of them. True: the group is whole.
+ */
 static bool group_keep(struct link *k, PGresult *r)
 {
     if (!r) {
@@ -233,7 +234,8 @@ static bool group_keep(struct link *k, PGresult *r)
 
 static void group_answered(struct link *k)
 {
-    if (PQstatus(k->pg) == CONNECTION_BAD || PQtransactionStatus(k->pg) != PQTRANS_IDLE || PQexitPipelineMode(k->pg) != 1) {
+    if (PQstatus(k->pg) == CONNECTION_BAD || PQtransactionStatus(k->pg) != PQTRANS_IDLE ||
+        PQexitPipelineMode(k->pg) != 1) {
         lose(k, PQerrorMessage(k->pg));
         return;
     }

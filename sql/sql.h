@@ -19,7 +19,7 @@
 #include "base/loop.h"
 
 struct db;
-struct db_rows;                                          /* the rows of one answer */
+struct db_rows; /* the rows of one answer */
 
 enum db_rc { DB_OK, DB_UNAVAILABLE, DB_REFUSED };
 
@@ -28,26 +28,29 @@ enum { DB_ARGS_MAX = 40 };
 enum db_arg_kind { DB_ARG_NULL, DB_ARG_TEXT, DB_ARG_BYTES };
 struct db_args {
     struct buf text;
-    struct { size_t at, n; enum db_arg_kind kind; } arg[DB_ARGS_MAX];
+    struct {
+        size_t at, n;
+        enum db_arg_kind kind;
+    } arg[DB_ARGS_MAX];
     int count;
-    bool bad;                                            /* a text with a NUL was added: the call is refused */
+    bool bad; /* a text with a NUL was added: the call is refused */
 };
 void arg_null(struct db_args *a);
-void arg_text(struct db_args *a, const char *s);         /* NULL is null */
-void arg_slice(struct db_args *a, struct slice s);       /* p NULL is null; a NUL inside, or no UTF-8: DB_REFUSED */
+void arg_text(struct db_args *a, const char *s);            /* NULL is null */
+void arg_slice(struct db_args *a, struct slice s);          /* p NULL is null; a NUL inside, or no UTF-8: DB_REFUSED */
 void arg_bytes(struct db_args *a, const void *p, size_t n); /* bytea; p NULL is null */
 void arg_int(struct db_args *a, int64_t v);
 void arg_bool(struct db_args *a, bool v);
-void arg_amount(struct db_args *a, struct amount v);     /* numeric */
+void arg_amount(struct db_args *a, struct amount v); /* numeric */
 void db_args_done(struct db_args *a);
 #define DB_ARGS SCOPE(db_args_done) struct db_args
 
 /* Columns by name; asking for one that the function does not return aborts (our bug, found by the first test). */
 int db_count(const struct db_rows *r);
 bool row_null(const struct db_rows *r, int row, const char *column);
-int64_t row_int(const struct db_rows *r, int row, const char *column);       /* int8, int4, int2; null gives 0 */
-bool row_bool(const struct db_rows *r, int row, const char *column);         /* null gives false */
-struct slice row_text(const struct db_rows *r, int row, const char *column); /* text; NUL-terminated; null: p NULL */
+int64_t row_int(const struct db_rows *r, int row, const char *column);        /* int8, int4, int2; null gives 0 */
+bool row_bool(const struct db_rows *r, int row, const char *column);          /* null gives false */
+struct slice row_text(const struct db_rows *r, int row, const char *column);  /* text; NUL-terminated; null: p NULL */
 struct slice row_bytes(const struct db_rows *r, int row, const char *column); /* bytea; null: p NULL */
 bool row_is(const struct db_rows *r, int row, const char *column, const char *text);
 struct amount row_amount(const struct db_rows *r, int row, const char *column); /* a text column of digits */
@@ -67,11 +70,11 @@ typedef void db_done_fn(void *arg, enum db_rc rc, const struct db_rows *rows);
 /* SELECT * FROM payonce.<function>(args), committed. Never calls back from inside. Two calls made one after the other
  * may run in either order, or at once. `function` is a constant of the program: small letters, digits and _. */
 void db_call(struct db *db, const char *function, struct db_args *args, int64_t deadline_ms, db_done_fn *fn, void *arg);
-/* The same for calls that come many at a time: while a few are under way the others wait, and then travel together, one commit for
- * up to 16. One that fails takes nobody with it: then each is called alone. `rank` is the order in which they run in there: by
- * what they lock, so that two groups never wait for each other. */
-void db_call_grouped(struct db *db, const char *function, struct db_args *args, uint64_t rank, int64_t deadline_ms, db_done_fn *fn,
-                     void *arg);
+/* The same for calls that come many at a time: while a few are under way the others wait, and then travel together, one
+ * commit for up to 16. One that fails takes nobody with it: then each is called alone. `rank` is the order in which
+ * they run in there: by what they lock, so that two groups never wait for each other. */
+void db_call_grouped(struct db *db, const char *function, struct db_args *args, uint64_t rank, int64_t deadline_ms,
+                     db_done_fn *fn, void *arg);
 /* The same for programs that wait: turns the loop (so not from inside a callback). On DB_OK, and if ret is not NULL,
  * the rows are the caller's. */
 enum db_rc db_wait(struct db *db, const char *function, struct db_args *args, int64_t deadline_ms,
@@ -91,7 +94,7 @@ void db_listen(struct db *db, const char *const *channels, size_t n, db_heard_fn
 
 struct db_stats {
     uint64_t calls, repeats, unavailable, refused;
-    unsigned connected, busy, queued;                    /* connections; connections in use; calls waiting for one */
+    unsigned connected, busy, queued; /* connections; connections in use; calls waiting for one */
 };
 struct db_stats db_stats(const struct db *db);
 
@@ -102,16 +105,19 @@ struct db_stats db_stats(const struct db *db);
  * It waits (programs only, never on the loop). A released file is never edited: a changed one is refused by name. */
 enum migrate_rc { MIGRATE_OK, MIGRATE_NEWER /* the database was made by a newer Payonce */, MIGRATE_FAILED };
 enum migrate_rc db_migrate(const char *conninfo, int *ret_version, char *why, size_t why_size) MUST_CHECK;
-int db_schema_version(void);                             /* what this build carries */
+int db_schema_version(void); /* what this build carries */
 
 /* The embedded cluster: PostgreSQL made and run by us in <state_dir>/postgres, unix socket only, fsync on. As root it
  * runs as the user `postgres`, who must be able to pass through state_dir (0711). start makes it if needed, starts it
  * if needed and waits until it answers; it outlives the caller. Everyone who reaches the socket is trusted: the
  * directory's mode decides, so root or the user that made it. These wait, and may fork: not from inside the loop. */
-struct embedded { char *conninfo; int pid; };            /* conninfo: the owner's */
+struct embedded {
+    char *conninfo;
+    int pid;
+}; /* conninfo: the owner's */
 bool embedded_start(const char *state_dir, struct embedded *ret, char *why, size_t why_size) MUST_CHECK;
 bool embedded_stop(const char *state_dir, char *why, size_t why_size) MUST_CHECK;
-bool embedded_status(const char *state_dir, struct embedded *ret);       /* false: not running */
+bool embedded_status(const char *state_dir, struct embedded *ret); /* false: not running */
 void embedded_done(struct embedded *e);
 
 #endif
