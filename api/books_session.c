@@ -30,7 +30,7 @@ struct rpc *books_session_rpc(const struct books_session *s, const struct net *n
     return rpc_new(s->fetcher, s->loop, n->chain_id, n->rpc, n->rpc_count, n->rpc_timeout_ms);
 }
 
-bool time_read(const char *s, int64_t *ret)
+bool day_read(const char *s, int64_t *ret)
 {
     struct tm t = { 0 };
     const char *end = strptime(s, "%Y-%m-%d", &t);

@@ -17,6 +17,6 @@ void books_session_close(struct books_session *s);
 struct rpc *books_session_rpc(const struct books_session *s, const struct net *n) MUST_CHECK;
 
 /* "2026-11-30" or "2026-11-30T12:00:00Z", UTC, as unix seconds. */
-bool time_read(const char *s, int64_t *ret) MUST_CHECK;
+bool day_read(const char *s, int64_t *ret) MUST_CHECK;
 
 #endif

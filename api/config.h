@@ -10,6 +10,7 @@
 
 #include "refunds/refunds.h"
 
+enum settle_when { SETTLE_AFTER_WORK, SETTLE_BEFORE_WORK };
 enum side_effect { EFFECT_NONE, EFFECT_READ, EFFECT_WRITE, EFFECT_IRREVERSIBLE };
 const char *side_effect_name(enum side_effect e);
 
@@ -21,6 +22,7 @@ struct tool {
     struct price *prices;            /* in order of preference; none: the route is free and only proxied */
     size_t price_count;
     enum side_effect side_effect;
+    enum settle_when settle;         /* before_work: x402's paymentFlow upfront; failed work is then a debt */
     bool cacheable;
     unsigned repeat_window_s;        /* of a cacheable tool: how long its answer is given again, free: 120 */
     unsigned repeat_max;             /* how often: 1,000 */

@@ -154,7 +154,7 @@ static bool check_price(const struct tool *t, size_t at, size_t i, struct config
         if (t->prices[k].token == p->token)
             return conf_fail(why, "tools[%zu].prices[%zu]: has the network and token of prices[%zu]", at, i, k);
     }
-    const int64_t needed_ms = t->timeout_ms + settle_margin_ms(p->net);
+    const int64_t needed_ms = (t->settle == SETTLE_AFTER_WORK && !p->net->tempo ? t->timeout_ms : 0) + settle_margin_ms(p->net);
     if (needed_ms >= (int64_t)t->max_timeout_s * 1000)
         return conf_fail(why,
                          "tools[%zu].timeout_ms: with %lld ms to settle on %s there is not enough time within "

@@ -13,12 +13,23 @@ static void built_in_tokens(struct net *n, struct conf_memory *m)
         n->tokens[i] = *token_built_in(n->chain_id, i);
 }
 
+/* The host, and the port where one is spelled. */
+static const char *host_of(const char *url, struct conf_memory *m)
+{
+    const char *p = strstr(url, "://"), *from = p ? p + 3 : url;
+    const size_t n = strcspn(from, "/");
+    char *host = conf_new(m, n + 1);
+    memcpy(host, from, n);
+    return host;
+}
+
 static bool resolve_net(struct net *n, size_t at, struct conf_memory *m, struct config_why *why)
 {
     if (!network_id_read(n->id, &n->chain_id))
         return conf_fail(why, "networks[%zu].id: must be a CAIP-2 id such as eip155:8453", at);
     const struct network *known = network_by_chain(n->chain_id);
     n->v1_name = known ? known->v1_name : NULL;
+    n->tempo = known && known->tempo;
     if (n->token_count == 0)
         built_in_tokens(n, m);
     if (n->token_count == 0)
@@ -220,6 +231,7 @@ bool conf_resolve(struct config_text *t, const char *path, struct conf_memory *m
     for (size_t i = 0; i < c->net_count; i++) {
         if (!resolve_net(&c->nets[i], i, m, why))
             return false;
+        c->nets[i].realm = host_of(c->public_url, m);
     }
     c->tools = conf_new(m, t->tool_count * sizeof *c->tools);
     c->tool_count = t->tool_count;

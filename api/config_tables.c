@@ -8,6 +8,7 @@ enum { MAX_TEXT = 2048, MAX_TIME_MS = 600000, MAX_LIST = 1000 };
 
 static const char *const effects[] = { "none", "read", "write", "irreversible", NULL };
 static const char *const refund_modes[] = { "off", "manual", "automatic", NULL };
+static const char *const settle_times[] = { "after_work", "before_work", NULL };
 static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE", NULL };
 
 const char *side_effect_name(enum side_effect e)
@@ -104,6 +105,7 @@ static const struct conf_key tool_keys[] = {
     { "prices", CONF_OBJECTS, false, LIST(struct tool_text, prices, price_count), .min = 0, .max = 20,
       .of = &price_object },
     { "side_effect", CONF_CHOICE, true, AT(struct tool_text, tool.side_effect), .choices = effects },
+    { "settle", CONF_CHOICE, false, AT(struct tool_text, tool.settle), .choices = settle_times },
     { "cacheable", CONF_BOOL, false, AT(struct tool_text, tool.cacheable) },
     { "repeat_window_s", CONF_INT, false, AT(struct tool_text, tool.repeat_window_s), .min = 1, .max = 86400 },
     { "repeat_max", CONF_INT, false, AT(struct tool_text, tool.repeat_max), .min = 0, .max = 1000000 },

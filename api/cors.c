@@ -4,10 +4,10 @@
 
 const char cors_exposed[] = "PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Payonce-Receipt, Payonce-Charged, "
                             "Payonce-Replayed, Payonce-Similar-Order, Payonce-Final, Payonce-Known-By, Payonce-Order, "
-                            "Payonce-Receipt-Id, Retry-After, Link, Age";
+                            "Payonce-Receipt-Id, WWW-Authenticate, Payment-Receipt, Retry-After, Link, Age";
 
 /* Access-Control-Expose-Headers is a response header, yet stock x402 clients send it as a request header. */
-static const char allowed[] = "PAYMENT-SIGNATURE, X-PAYMENT, SIGN-IN-WITH-X, Content-Type, Idempotency-Key, "
+static const char allowed[] = "PAYMENT-SIGNATURE, X-PAYMENT, Authorization, Accept-Payment, SIGN-IN-WITH-X, Content-Type, Idempotency-Key, "
                               "Access-Control-Expose-Headers, Payonce-Retry-Source, traceparent";
 static const char methods[] = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 

@@ -46,6 +46,7 @@ int doctor_main(const struct config *c, int argc, char **argv)
     doctor_keys(&d);
     doctor_paid_back(&d);
     doctor_sellers(&d);
+    doctor_pay_first(&d);
     doctor_database(&d);
     for (size_t i = 0; i < c->net_count; i++)
         doctor_chain(&d, &c->nets[i]);

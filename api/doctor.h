@@ -24,6 +24,7 @@ bool doctor_key(struct doctor *d, const char *variable, const char *what, struct
 void doctor_paid_back(struct doctor *d);                 /* the refund wallet's key, and the receipts' */
 void doctor_refunds(struct doctor *d, struct rpc *r, const struct net *n, const char *at); /* what the refund wallet holds */
 void doctor_sellers(struct doctor *d);                   /* who may settle here, and their webhooks' keys */
+void doctor_pay_first(struct doctor *d);                 /* who pays back what a failed call left */
 void doctor_database(struct doctor *d);
 void doctor_chain(struct doctor *d, const struct net *n);
 void doctor_token(struct doctor *d, struct rpc *r, const struct token *t, const char *at);

@@ -14,6 +14,7 @@
 #include "api/gateway.h"
 #include "api/spent.h"
 #include "settle/settlements.h"
+#include "settle/x402.h"
 
 enum asked_call { ASKED_VERIFY, ASKED_SETTLE, ASKED_CALLS };
 enum asked_outcome {

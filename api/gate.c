@@ -38,22 +38,6 @@ char *gate_by(struct request *rq)
 
 /* ---- identity: what is known of this payment ---- */
 
-/* The order needs no payment, but this one is signed, and whoever saw it can submit it: one on our terms is stored and
- * watched, and so are other terms over a nonce that is watched already. */
-static bool must_be_stored(const struct call *c)
-{
-    enum reason r = x402_check(&c->payment, c->terms, clock_wall_s(), c->need_s);
-    switch (c->known) {
-    case KNOWN_ALL:
-        return false;
-    case KNOWN_NONE:
-        return r == REASON_NONE;
-    case KNOWN_NONCE:
-        return r != REASON_VALID_BEFORE && r != REASON_VALID_AFTER;
-    }
-    return false;
-}
-
 /* New, or free to run again: the terms and the chain are asked. Otherwise the order itself answers. */
 struct step gate_decide(struct request *rq)
 {
@@ -62,19 +46,21 @@ struct step gate_decide(struct request *rq)
     case VERDICT_NEW:
         if (c->reason != REASON_NONE)
             return gate_challenge(rq, c->reason);
-        return gate_verify(rq);
+        return c->rail->verify(rq);
     case VERDICT_AGAIN:
     case VERDICT_RESEND:
         if (c->reason != REASON_NONE && c->reason != REASON_QUOTE_EXPIRED)
             return gate_challenge(rq, c->reason);
         if (c->waited && !c->is_repeat && c->verdict == VERDICT_AGAIN) /* the copy that ran was told so too; running it again is for a repeat */
             return gate_problem(rq, ERR_WORK_FAILED, NULL);
-        return gate_verify(rq);
+        return c->rail->verify(rq);
     case VERDICT_TAKEOVER:                       /* until somebody took it over, it may still end as it was begun */
         if (c->reason != REASON_NONE && c->reason != REASON_QUOTE_EXPIRED)
             return gate_say(rq);
-        return gate_verify(rq);
+        return c->rail->verify(rq);
     case VERDICT_ACCEPTED:
+    case VERDICT_TO_SETTLE:
+    case VERDICT_BEGIN:
     case VERDICT_RESENT:
     case VERDICT_REPLAY:
     case VERDICT_REPEAT:
@@ -91,7 +77,7 @@ struct step gate_decide(struct request *rq)
     case VERDICT_CONFLICT_REQUEST:
         break;
     }
-    if (must_be_stored(c))
+    if (c->rail->worth_keeping(c))
         return gate_accept(rq);
     return gate_say(rq);
 }
@@ -144,10 +130,10 @@ struct step gate_refuse(struct request *rq)
     return request_wait(rq);
 }
 
-/* ---- the payment header ---- */
+/* ---- the payment ---- */
 
 /* Idempotency-Key is the payment id of clients whose payments cannot carry one; both at once must agree. */
-static enum err read_payment_id(struct request *rq, struct payment *p)
+enum err gate_payment_id(struct request *rq, struct payment *p)
 {
     struct slice key;
     size_t n = request_header(rq, "Idempotency-Key", &key);
@@ -162,23 +148,11 @@ static enum err read_payment_id(struct request *rq, struct payment *p)
     return ERR_NONE;
 }
 
-static struct step read_payment(struct request *rq, struct slice header, int version)
+struct step gate_presented(struct request *rq)
 {
     struct call *c = gate_call(rq);
-    struct x402_in in = { c->terms, &c->g->quote_key, &c->request, clock_wall_s() };
-    const char *detail = NULL;
-    bool readable;
-    enum err e = x402_payment(&in, header, version, &c->payment, &c->reason, &readable, &detail);
-    if (e == ERR_PAYMENT_REFUSED && !readable)
-        return gate_challenge(rq, c->reason);
-    if (e == ERR_NONE || e == ERR_PAYMENT_REFUSED)
-        e = read_payment_id(rq, &c->payment);
-    if (e != ERR_NONE)
-        return gate_problem(rq, e, detail);
-    c->seat = gateway_seat(c->g, c->payment.price.net);
-    c->need_s = terms_settle_s(c->payment.price.net) + 2;
     gate_repeat_key(rq);
-    return gate_may_repeat(c) ? gate_repeat(rq) : gate_find(rq);
+    return c->repeat.asked && c->reason == REASON_NONE && c->rail->may_repeat(c) ? gate_repeat(rq) : gate_find(rq);
 }
 
 /* What the payment is for: method, raw target and body. */
@@ -201,26 +175,55 @@ static void ended(struct request *rq, bool delivered)
         outcome_delivered(c->g, &c->order);
     if (c->has_work)
         work_done(&c->work);
+    json_decref(c->more);
+    gate_mpp_done(c);
+}
+
+/* The one payment that the request brings, in one header; ret_version is 0 for MPP's. ERR_NONE and an empty slice: none. */
+static enum err find_payment(struct request *rq, struct slice *ret, int *ret_version, enum mpp_fault *ret_fault)
+{
+    struct slice v2, v1, authorization, credential = { NULL, 0 };
+    size_t n2 = request_header(rq, "PAYMENT-SIGNATURE", &v2), n1 = request_header(rq, "X-PAYMENT", &v1);
+    size_t n = request_header(rq, "Authorization", &authorization);
+    *ret = (struct slice){ NULL, 0 };
+    *ret_fault = n > 0 ? mpp_credential_find(authorization, &credential) : MPP_FAULT_NONE;
+    if (n1 + n2 + (credential.n > 0 || *ret_fault != MPP_FAULT_NONE) > 1)
+        return ERR_PAYMENT_HEADERS;
+    *ret = n2 ? v2 : n1 ? v1 : credential;
+    *ret_version = n2 ? 2 : n1 ? 1 : 0;
+    return ERR_NONE;
+}
+
+static void prepare(struct request *rq, struct gateway *g, const struct tool *tool)
+{
+    struct call *c = gate_call(rq);
+    size_t i = (size_t)(tool - g->config->tools);
+    c->g = g;
+    c->rail = &rail_x402;
+    c->tool = tool;
+    c->terms = &g->terms[i];
+    c->mpp_terms = &g->mpp_terms[i];
+    c->challenge = g->challenges[i];
+    c->pay_first = c->terms->pay_first;
+    c->give_up_ms = clock_mono_ms() + g->config->wait_ms;
+    c->request = request_digest(rq);
+    request_on_end(rq, ended);
 }
 
 static struct step priced(struct request *rq, struct gateway *g, const struct tool *tool)
 {
     struct call *c = gate_call(rq);
-    struct slice v2, v1, key;
-    size_t i = (size_t)(tool - g->config->tools);
-    c->g = g;
-    c->tool = tool;
-    c->terms = &g->terms[i];
-    c->challenge = g->challenges[i];
-    c->give_up_ms = clock_mono_ms() + g->config->wait_ms;
-    c->request = request_digest(rq);
-    request_on_end(rq, ended);
-    size_t n2 = request_header(rq, "PAYMENT-SIGNATURE", &v2), n1 = request_header(rq, "X-PAYMENT", &v1);
-    if (n1 + n2 > 1)
-        return gate_problem(rq, ERR_PAYMENT_HEADERS, NULL);
-    if (n1 + n2 == 1) {
+    struct slice payment, key;
+    int version;
+    prepare(rq, g, tool);
+    enum err e = find_payment(rq, &payment, &version, &c->fault);
+    if (e != ERR_NONE)
+        return gate_problem(rq, e, NULL);
+    if (c->fault != MPP_FAULT_NONE)
+        return gate_mpp_fault(rq, c->fault, NULL);
+    if (payment.n > 0 || version > 0) {
         metrics_presented(g->metrics, rq);
-        return read_payment(rq, n2 ? v2 : v1, n2 ? 2 : 1);
+        return version > 0 ? gate_x402(rq, payment, version) : gate_mpp(rq, payment);
     }
     size_t keys = request_header(rq, "Idempotency-Key", &key);
     if (keys > 1 || (keys == 1 && !payment_id_ok(key)))

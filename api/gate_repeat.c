@@ -54,13 +54,6 @@ int64_t gate_chain_ms(const struct call *c)
     return c->seat->clock.known ? chain_clock_ms(&c->seat->clock, clock_mono_ms()) : clock_wall_ms();
 }
 
-/* Only a contract can tell its own signatures, so such payers are first asked of the chain. */
-bool gate_may_repeat(const struct call *c)
-{
-    return c->repeat.asked && c->payment.signer_proven && c->reason == REASON_NONE &&
-           x402_check(&c->payment, c->terms, gate_chain_ms(c) / 1000, 0) == REASON_NONE;
-}
-
 /* ---- what accept said ---- */
 
 void gate_keep_accepted(struct call *c, const struct order_accepted *a)

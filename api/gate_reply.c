@@ -13,7 +13,7 @@ enum { READ_MS = 5000 };
 struct step gate_send(struct request *rq, struct reply *r, enum outcome_kind kind)
 {
     gate_call(rq)->g->counts[kind]++;
-    reply_header(r, "Vary", "PAYMENT-SIGNATURE, X-PAYMENT, Idempotency-Key");
+    reply_header(r, "Vary", "PAYMENT-SIGNATURE, X-PAYMENT, Authorization, Accept-Payment, Idempotency-Key");
     return request_reply(rq, r);
 }
 
@@ -25,34 +25,50 @@ static void add_member(struct buf *b, const char *before, const char *text)
     buf_puts(b, "\"");
 }
 
-/* The problem's members and x402 v1's in one body; the header serves v2. */
+/* The problem's members and x402 v1's in one body. */
+static void challenge_body(struct request *rq, enum reason why, const struct buf *v1, struct buf *ret)
+{
+    const struct call *c = gate_call(rq);
+    const struct err_info *e = err_info(why == REASON_REQUIRED && c->fault == MPP_FAULT_NONE ? ERR_PAYMENT_REQUIRED : ERR_PAYMENT_REFUSED);
+    buf_reserve(ret, 640 + v1->n);
+    add_member(ret, "{\"type\":\"urn:payonce:problem:", e->code);
+    add_member(ret, ",\"title\":\"", e->title);
+    add_member(ret, ",\"status\":402,\"detail\":\"", c->fault != MPP_FAULT_NONE ? mpp_fault_text(c->fault) : reason_text(why));
+    add_member(ret, ",\"code\":\"", e->code);
+    add_member(ret, ",\"retry\":\"", e->retry);
+    add_member(ret, ",\"money\":\"", e->money);
+    add_member(ret, ",\"instance\":\"urn:payonce:request:", request_id(rq));
+    if (c->fault != MPP_FAULT_NONE)
+        add_member(ret, ",\"reason\":\"", mpp_fault_problem(c->fault));
+    else if (why != REASON_REQUIRED)
+        add_member(ret, ",\"reason\":\"", reason_code(why, 2));
+    if (v1->n) {
+        buf_puts(ret, ",");
+        buf_add(ret, v1->p, v1->n);
+    }
+    buf_puts(ret, "}");
+}
+
+/* One quote, offered on every rail: x402 v2 reads the header, v1 the body, MPP its own header. */
 struct step gate_challenge(struct request *rq, enum reason why)
 {
     struct call *c = gate_call(rq);
-    struct challenge_for f = { &c->g->quote_key, &c->request, request_target(rq), clock_wall_s() + c->g->config->quote_ttl_s, why };
-    const struct err_info *e = err_info(why == REASON_REQUIRED ? ERR_PAYMENT_REQUIRED : ERR_PAYMENT_REFUSED);
-    BUF header = { 0 }, body = { 0 }, v1 = { 0 };
-    challenge_write(c->challenge, &f, &header, &v1);
-    buf_reserve(&body, 640 + v1.n);
-    add_member(&body, "{\"type\":\"urn:payonce:problem:", e->code);
-    add_member(&body, ",\"title\":\"", e->title);
-    add_member(&body, ",\"status\":402,\"detail\":\"", reason_text(why));
-    add_member(&body, ",\"code\":\"", e->code);
-    add_member(&body, ",\"retry\":\"", e->retry);
-    add_member(&body, ",\"money\":\"", e->money);
-    add_member(&body, ",\"instance\":\"urn:payonce:request:", request_id(rq));
-    if (why != REASON_REQUIRED)
-        add_member(&body, ",\"reason\":\"", reason_code(why, 2));
-    if (v1.n) {
-        buf_puts(&body, ",");
-        buf_add(&body, v1.p, v1.n);
-    }
-    buf_puts(&body, "}");
+    if (c->moved)
+        return gate_owed_back(rq);
+    struct challenge_for f = { &c->g->quote_key, quote_fresh(), &c->request, request_target(rq),
+                               clock_wall_s() + c->g->config->quote_ttl_s, why };
     struct reply *r = reply_new(402);
-    reply_header(r, "PAYMENT-REQUIRED", header.p);
+    BUF header = { 0 }, body = { 0 }, v1 = { 0 };
+    if (c->challenge) {
+        challenge_write(c->challenge, &f, &header, &v1);
+        reply_header(r, "PAYMENT-REQUIRED", header.p);
+    }
+    if (c->mpp_terms->price_count > 0)
+        gate_mpp_offers(rq, r, &f.quote);
+    challenge_body(rq, why, &v1, &body);
     reply_header(r, "Cache-Control", "no-store");
     reply_body_take(r, "application/problem+json", &body);
-    return gate_send(rq, r, why == REASON_REQUIRED ? COUNT_CHALLENGED : COUNT_REFUSED);
+    return gate_send(rq, r, why == REASON_REQUIRED && c->fault == MPP_FAULT_NONE ? COUNT_CHALLENGED : COUNT_REFUSED);
 }
 
 struct step gate_problem(struct request *rq, enum err e, const char *detail)
@@ -68,32 +84,23 @@ struct step gate_store_down(struct request *rq)
 
 /* ---- an order that is known ---- */
 
-static json_t *order_members(const struct call *c)
+json_t *gate_order_members(const struct call *c)
 {
     return json_pack("{s:s, s:o}", "order_id", order_id_text(&c->order).s, "poll",
                      json_sprintf("%s/orders/%s", c->g->config->public_url, order_id_text(&c->order).s));
-}
-
-/* The x402 header beside our own body: settlement_pending with the hash, where there is one. */
-static void pending_header(struct reply *r, const struct call *c)
-{
-    BUF value = { 0 };
-    x402_response(c->payment.version, c->seat->net, &c->payment.auth.from, c->outcome.has_hash ? &c->outcome.last_hash : NULL,
-                  "settlement_pending", NULL, NULL, &value);
-    reply_header(r, c->payment.version == 1 ? "X-PAYMENT-RESPONSE" : "PAYMENT-RESPONSE", value.p);
 }
 
 struct step gate_in_flight(struct request *rq)
 {
     struct call *c = gate_call(rq);
     int64_t dead = c->outcome.known ? c->outcome.dead_after : (int64_t)amount_u64_cap(c->payment.auth.valid_before);
-    json_t *more = order_members(c);
+    json_t *more = gate_order_members(c);
     json_object_set_new(more, "retry_after", json_integer(5));
     json_object_set_new(more, "final", json_false());
     seat_set_known_by(c->seat, dead, more);
     outcome_note(c->g, &c->order, "told_in_flight", gate_by(rq));
-    struct reply *r = reply_problem(rq, ERR_PAYMENT_IN_FLIGHT, NULL, more);
-    pending_header(r, c);
+    struct reply *r = reply_problem(rq, c->rail->in_flight, NULL, more);
+    c->rail->pending(c, r);
     return gate_send(rq, r, COUNT_IN_FLIGHT);
 }
 
@@ -109,7 +116,7 @@ static struct step conflict(struct request *rq, const char *reason)
 static struct step told_of(struct request *rq, enum err e)
 {
     struct call *c = gate_call(rq);
-    json_t *more = order_members(c);
+    json_t *more = gate_order_members(c);
     if (e == ERR_IN_REVIEW)
         json_object_set_new(more, "retry_after", json_integer(60));
     struct reply *r = reply_problem(rq, e, NULL, more);
@@ -123,7 +130,7 @@ static struct step gone(struct request *rq)
     const struct outcome *o = &gate_call(rq)->outcome;
     if (!o->known)
         return gate_problem(rq, ERR_STORE_UNAVAILABLE, NULL);
-    return told_of(rq, strcmp(o->status, "not_charged") == 0 ? ERR_DONE_UNCHARGED : ERR_ANSWER_GONE);
+    return told_of(rq, strcmp(o->status, "not_charged") == 0 ? ERR_DONE_UNCHARGED : gate_call(rq)->rail->gone);
 }
 
 /* Undecided: parked until something happens to the order, then asked anew. */
@@ -165,10 +172,13 @@ struct step gate_say(struct request *rq)
     case VERDICT_IN_REVIEW:
         return told_of(rq, ERR_IN_REVIEW);
     case VERDICT_WORK_FAILED_PAID:
-        return told_of(rq, ERR_WORK_FAILED_PAID);
+        return gate_owed(rq);
+    case VERDICT_BEGIN:
+        return gate_begin_work(rq);
     case VERDICT_IN_FLIGHT:
     case VERDICT_NEW:                            /* these moved on under us: undecided is the honest word */
     case VERDICT_ACCEPTED:
+    case VERDICT_TO_SETTLE:
     case VERDICT_RESENT:
     case VERDICT_AGAIN:
     case VERDICT_TAKEOVER:
@@ -188,19 +198,6 @@ void gate_not_final(struct request *rq, struct reply *r)
 }
 
 /* ---- the answer ---- */
-
-/* x402's offer-receipt, where it is configured; NULL: it is not. */
-static json_t *signed_receipt(struct request *rq, const struct net *net)
-{
-    const struct call *c = gate_call(rq);
-    const struct slice target = request_target(rq);
-    if (!c->g->config->offer_receipt)
-        return NULL;
-    OWNED char *url = str_format("%s%.*s", c->g->config->public_url, (int)target.n, target.p);
-    json_t *receipt = x402_receipt(&c->g->receipt_key, net->id, url, address_checksum(&c->payment.auth.from).s,
-                                   clock_wall_s(), hash_text(&c->outcome.tx).s);
-    return json_pack("{s:o}", "offer-receipt", x402_offer_receipt("receipt", receipt));
-}
 
 struct reply *gate_answer(struct request *rq, int status, const json_t *headers, bool charged, bool replayed)
 {
@@ -223,10 +220,7 @@ struct reply *gate_answer(struct request *rq, int status, const json_t *headers,
     }
     OWNED char *receipt = str_format("%s/receipts/%s", c->g->config->public_url, receipt_id_text(&c->receipt).s);
     json_t *extra = json_pack("{s:s, s:b}", "receipt", receipt, "replayed", replayed);
-    BUF value = { 0 };
-    const struct net *net = c->outcome.net ? c->outcome.net : c->seat->net;
-    x402_response(c->payment.version, net, &c->payment.auth.from, &c->outcome.tx, NULL, extra, signed_receipt(rq, net), &value);
-    reply_header(r, c->payment.version == 1 ? "X-PAYMENT-RESPONSE" : "PAYMENT-RESPONSE", value.p);
+    c->rail->settled(rq, r, extra);
     reply_header(r, "Payonce-Receipt", receipt);
     if (replayed)
         reply_header(r, "Payonce-Replayed", "true");

@@ -67,6 +67,7 @@ static struct step accepted(struct request *rq)
     switch (c->verdict) {
     case VERDICT_ACCEPTED:
         return gate_work(rq);
+    case VERDICT_TO_SETTLE:
     case VERDICT_RESENT:
         return gate_wait(rq);
     case VERDICT_NEW:
@@ -76,6 +77,7 @@ static struct step accepted(struct request *rq)
         if (!c->verified && c->reason == REASON_NONE) /* the order that needed none has moved on */
             return gate_verify(rq);
         break;
+    case VERDICT_BEGIN:
     case VERDICT_REPLAY:
     case VERDICT_REPEAT:
     case VERDICT_REPEAT_WAIT:
@@ -114,20 +116,27 @@ struct order_call gate_order_call(struct request *rq)
         .cacheable = c->tool->cacheable,
         .idempotent = c->tool->upstream_idempotent,
         .is_new = c->verdict == VERDICT_NEW,
+        .pay_first = c->pay_first,
+        .rail = c->rail->name,
+        .charge = c->rail == &rail_mpp ? &c->mpp.charge : NULL,
         .repeat = c->repeat,
         .now_ms = gate_chain_ms(c),
     };
+}
+
+int gate_lease_s(const struct call *c)
+{
+    return (int)(c->tool->timeout_ms / 1000) + 90;
 }
 
 struct step gate_accept(struct request *rq)
 {
     struct call *c = gate_call(rq);
     const struct order_call call = gate_order_call(rq);
-    int lease_s = (int)(c->tool->timeout_ms / 1000) + 90;
     OWNED char *by = gate_by(rq);
     FAILPOINT("gateway-before-accept");
     c->asked_ms = clock_mono_ms();
-    orders_accept(c->g->db, &c->g->instance, lease_s, &c->payment, c->has_code, c->verified, &call, c->need_s, by, clock_mono_ms() + ACCEPT_MS,
+    orders_accept(c->g->db, &c->g->instance, gate_lease_s(c), &c->payment, c->has_code, c->verified, &call, c->need_s, by, clock_mono_ms() + ACCEPT_MS,
                   have_accepted, rq);
     return request_wait(rq);
 }

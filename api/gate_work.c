@@ -18,10 +18,10 @@ static struct step not_charged(struct request *rq)
 {
     struct call *c = gate_call(rq);
     struct reply *r = NULL;
-    if (c->landed) {
-        c->verdict = VERDICT_WORK_FAILED_PAID;
-        return gate_say(rq);
-    }
+    if (c->landed && c->work.end != WORK_LOST)
+        return gate_owed(rq);
+    if (c->pay_first && c->work.end != WORK_LOST) /* its money left the chain meanwhile: the order itself tells */
+        return gate_find(rq);
     switch (c->work.end) {
     case WORK_REFUSED:
     case WORK_FAILED:
@@ -100,15 +100,19 @@ static void have_work(void *arg, struct work *w)
     request_go(arg, finish);
 }
 
-/* The upstream has until its own deadline, or until the authorization could no longer be settled after it. */
+/* Milliseconds that the upstream has: its own deadline, or until the authorization could no longer be settled after it. */
+static int64_t time_to_work(const struct call *c)
+{
+    int64_t left_ms = ((int64_t)amount_u64_cap(c->payment.auth.valid_before) - clock_wall_s() - terms_settle_s(c->seat->net)) * 1000;
+    return c->pay_first || c->tool->timeout_ms < left_ms ? c->tool->timeout_ms : left_ms;
+}
+
 struct step gate_work(struct request *rq)
 {
     struct call *c = gate_call(rq);
-    int64_t left_ms = ((int64_t)amount_u64_cap(c->payment.auth.valid_before) - clock_wall_s() - terms_settle_s(c->seat->net)) * 1000;
-    int64_t ms = left_ms < c->tool->timeout_ms ? left_ms : c->tool->timeout_ms;
     struct id_text order = order_id_text(&c->order);
     struct address_text payer = address_checksum(&c->payment.auth.from);
-    struct upstream_call call = { c->tool, rq, order.s, payer.s, clock_mono_ms() + ms };
+    struct upstream_call call = { c->tool, rq, order.s, payer.s, clock_mono_ms() + time_to_work(c) };
     FAILPOINT("gateway-before-work");
     c->asked_ms = clock_mono_ms();
     upstream_start(c->g->fetcher, &call, have_work, rq);
@@ -133,6 +137,12 @@ static struct step look(struct request *rq)
     }
     if (o->known && strcmp(o->status, "unpaid") == 0)
         return gate_challenge(rq, REASON_EXPIRED);
+    if (o->known && c->pay_first && !c->has_work && !server_draining(c->g->server)) {
+        if (o->has_tx)
+            return gate_begin_work(rq);
+        if (strcmp(o->status, "processing") != 0) /* dead, most likely */
+            return gate_find(rq);
+    }
     if (clock_mono_ms() >= c->give_up_ms || server_draining(c->g->server))
         return gate_in_flight(rq);
     return gate_wait(rq);

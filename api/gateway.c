@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "settle/pin.h"
+#include "settle/x402.h"
 
 enum { BEAT_MS = 3000, BEAT_TTL_S = 15, PIN_AGAIN_MS = 2000, PIN_WAIT_MS = 4000, DRAIN_MS = 25000, ADMIN_BODY = 65536, POOL = 32768 };
 
@@ -117,15 +118,38 @@ static void heard(void *arg, const char *channel, const char *payload)
 
 /* ---- start and stop ---- */
 
+/* A tool's prices on one rail, in their order: they are put at *next, which moves on. */
+static struct terms terms_of(const struct tool *t, bool tempo, struct price **next)
+{
+    const struct price *list = *next;
+    for (size_t i = 0; i < t->price_count; i++)
+        if (t->prices[i].net->tempo == tempo)
+            *(*next)++ = t->prices[i];
+    return (struct terms){ t->name, list, (size_t)(*next - list), t->max_timeout_s, tempo || t->settle == SETTLE_BEFORE_WORK };
+}
+
 static void make_terms(struct gateway *g)
 {
     const struct config *c = g->config;
+    static const char domain[] = "payonce mpp challenge";
+    uint8_t text[sizeof domain + sizeof g->quote_key.b];
+    memcpy(text, domain, sizeof domain);
+    memcpy(text + sizeof domain, g->quote_key.b, sizeof g->quote_key.b);
+    const struct hash32 key = sha256(text, sizeof text);
+    bytes_wipe(text, sizeof text);
+    memcpy(g->mpp_key, key.b, sizeof g->mpp_key);
+    size_t all = 1;
+    for (size_t i = 0; i < c->tool_count; i++)
+        all += c->tools[i].price_count;
+    struct price *next = g->prices = mem_new(all * sizeof *g->prices);
     g->terms = mem_new(c->tool_count * sizeof *g->terms);
+    g->mpp_terms = mem_new(c->tool_count * sizeof *g->mpp_terms);
     g->challenges = mem_new(c->tool_count * sizeof(struct challenge *));
     for (size_t i = 0; i < c->tool_count; i++) {
         const struct tool *t = &c->tools[i];
-        g->terms[i] = (struct terms){ t->name, t->prices, t->price_count, t->max_timeout_s };
-        if (t->price_count > 0)
+        g->terms[i] = terms_of(t, false, &next);
+        g->mpp_terms[i] = terms_of(t, true, &next);
+        if (g->terms[i].price_count > 0)
             g->challenges[i] = challenge_new(&g->terms[i], c->public_url, t->description, t->mime_type,
                                              c->offer_receipt ? &g->receipt_key : NULL);
     }
@@ -217,8 +241,10 @@ static void take_down(struct gateway *g)
     loop_free(g->loop);
     for (size_t i = 0; i < g->config->tool_count; i++)
         challenge_free(g->challenges[i]);
+    free(g->prices);
     free(g->seats);
     free(g->terms);
+    free(g->mpp_terms);
     free(g->challenges);
     repeat_counts_done(&g->repeats);
 }

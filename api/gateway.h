@@ -39,8 +39,10 @@ struct gateway {
     struct quote_key quote_key;
     struct order_id instance;
     struct seat *seats;              /* one a configured network, in its order */
-    struct terms *terms;             /* one a tool, in its order */
-    struct challenge **challenges;   /* likewise; NULL for a free route */
+    struct price *prices;            /* of all tools, by rail */
+    struct terms *terms, *mpp_terms; /* one a tool, in its order: what it costs on each rail */
+    uint8_t mpp_key[32];             /* makes the ids of MPP's challenges */
+    struct challenge **challenges;   /* likewise; NULL where x402 has no price */
     struct outcomes *outcomes;
     struct metrics *metrics;
     struct facilitator *facilitator; /* NULL: no sellers */

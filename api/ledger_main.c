@@ -21,9 +21,9 @@ static bool read_period(int argc, char **argv, struct period *ret)
 {
     *ret = (struct period){ 0, for_ever, "", NULL };
     for (int i = 0; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--from") == 0 && time_read(argv[i + 1], &ret->from))
+        if (strcmp(argv[i], "--from") == 0 && day_read(argv[i + 1], &ret->from))
             continue;
-        if (strcmp(argv[i], "--until") == 0 && time_read(argv[i + 1], &ret->until))
+        if (strcmp(argv[i], "--until") == 0 && day_read(argv[i + 1], &ret->until))
             continue;
         if (strcmp(argv[i], "--account") == 0 && *argv[i + 1])
             ret->name = argv[i + 1];

@@ -4,11 +4,15 @@
  * of the payment is sent. While it is there the same authorization is sent again and no other is signed for it. The
  * EIP-3009 nonce is derived from payment id, request and attempt, so an agent that lost its store and kept its payment id
  * signs the same nonce, which the token takes once. The attempt rises only when the chain itself, read over the agent's
- * own RPC, shows that the last authorization can never be used again. */
+ * own RPC, shows that the last authorization can never be used again.
+ * On MPP the same holds of a transaction on Tempo. One that the agent sends itself (push) has a nonce key of its own,
+ * derived as the nonce is, under which the chain takes one transaction, and a deadline after which it takes none. One
+ * that the server is to send (pull) is bound by its deadline alone. */
 #ifndef API_PAY_H
 #define API_PAY_H
 
 #include "base/json.h"
+#include "settle/mpp_credential.h"
 #include "settle/x402.h"
 
 enum pay_exit {
@@ -29,7 +33,7 @@ extern const char pay_help[];
 
 enum { PAYMENT_ID_MAX = 128 };
 struct pay_options {
-    const char *url, *method, *key_file, *id, *store, *rpc, *network, *asset;
+    const char *url, *method, *key_file, *id, *store, *rpc, *network, *asset, *mode;
     struct buf body;
     struct header *headers;
     size_t header_count;
@@ -57,6 +61,17 @@ enum offer_rc { OFFER_OK, OFFER_NONE, OFFER_OVER_CAP };
 json_t *challenge_read(struct slice header, const char **ret_why) MUST_CHECK; /* PAYMENT-REQUIRED; owned; NULL: why */
 enum offer_rc offer_choose(const json_t *challenge, const struct offer_filter *f, struct offer *ret) MUST_CHECK;
 
+/* One Payment challenge of WWW-Authenticate that this agent can pay: a plain charge on Tempo. */
+struct mpp_choice {
+    struct mpp_challenge challenge;  /* its texts are the caller's buffer's */
+    struct mpp_charge charge;
+    enum mpp_mode mode;
+    int64_t expires_s;               /* INT64_MAX: not said */
+};
+/* mode: "push" or "pull"; NULL: push where it is taken, since it cannot pay twice even if the store is lost. */
+enum offer_rc mpp_choose(struct slice header, const struct offer_filter *f, const char *mode, struct buf *texts,
+                         struct mpp_choice *ret) MUST_CHECK;
+
 /* ---- intents and their nonces (pay_intent.c) ---- */
 
 enum intent_state {
@@ -65,6 +80,14 @@ enum intent_state {
     INTENT_REVIEW,
     INTENT_DONE,         /* paid and answered */
     INTENT_GONE,         /* paid, the answer is not served */
+};
+/* What an intent on Tempo has: the challenge, and the one transaction that pays it. auth has payer, payee, value, nonce
+ * and deadline; the nonce is the transaction's nonce key (push), and no signature. */
+struct mpp_intent {
+    json_t *challenge;               /* the parameters as they stood on the wire; NULL: the intent is x402's */
+    enum mpp_mode mode;
+    struct hash32 tx;
+    struct buf raw;
 };
 struct intent {
     char payment_id[PAYMENT_ID_MAX + 1];
@@ -75,7 +98,8 @@ struct intent {
     char *token_name, *token_version;
     unsigned attempt;
     struct authorization auth;
-    int64_t signed_at;
+    int64_t signed_at;               /* 0: nothing is signed yet */
+    struct mpp_intent mpp;
     enum intent_state state;
     json_t *accepted, *resource, *extensions; /* to be echoed; NULL where the challenge had none */
     json_t *past;                    /* authorizations that were proven dead, with how */
@@ -92,7 +116,12 @@ struct token intent_token(const struct intent *i);       /* its texts are the in
 /* Takes the offer and the challenge's echoes, derives the nonce of i->attempt and signs. */
 bool intent_sign(struct intent *i, const json_t *challenge, const struct offer *o, const struct key *k, int64_t now_s)
     MUST_CHECK;
-char *intent_header(const struct intent *i) MUST_CHECK;  /* the value of PAYMENT-SIGNATURE; the same each time */
+/* The same with a transaction of one transfer: tx has what the chain was asked for, fees and gas. */
+bool intent_sign_mpp(struct intent *i, const struct mpp_choice *c, struct tempo_tx *tx, const struct key *k,
+                     int64_t now_s) MUST_CHECK;
+/* The value of PAYMENT-SIGNATURE, or of Authorization on MPP; the same each time. */
+char *intent_header(const struct intent *i) MUST_CHECK;
+struct mpp_challenge intent_challenge(const struct intent *i); /* its texts are the intent's */
 
 /* ---- the store (pay_store.c) ---- */
 
@@ -125,6 +154,12 @@ enum fate {
 };
 const char *fate_name(enum fate f);
 enum fate intent_fate(struct rpc *r, const struct intent *i) MUST_CHECK;
+enum fate mpp_fate(struct rpc *r, const struct intent *i) MUST_CHECK;    /* intent_fate's, on Tempo */
+/* Fees and gas of a transfer like c's under ret's nonce key and deadline, and whether nonce 0 of that key is free. False:
+ * the chain could not be read. */
+bool mpp_prepare(struct rpc *r, const struct mpp_choice *c, const struct address *payer, struct tempo_tx *ret,
+                 bool *ret_free) MUST_CHECK;
+void mpp_send(struct rpc *r, const struct intent *i);    /* to the node; whether it is mined, mpp_fate says */
 bool nonce_used(struct rpc *r, const struct address *token, const struct address *payer, const struct hash32 *nonce,
                 bool *ret) MUST_CHECK;
 

@@ -33,8 +33,16 @@ void agent_rpc(struct agent *a, uint64_t chain_id);                 /* opens a->
 /* Takes up the intent that the options mean, or asks for the price, signs one and stores it. PAY_DONE with a->path NULL:
  * the call was free and is answered; with it set: the payment is to be sent. */
 enum pay_exit agent_begin(struct agent *a) MUST_CHECK;
-/* Signs for one offer of the challenge under the caps and stores it, before anything is sent. */
-enum pay_exit agent_commit(struct agent *a, struct slice challenge) MUST_CHECK;
+/* Signs for one offer of the last answer, a 402, under the caps and stores it, before anything is sent. */
+enum pay_exit agent_commit(struct agent *a) MUST_CHECK;
+void agent_ask(struct agent *a);     /* the request without payment, again while the server is busy */
+/* The lock over the store, the caps and the signing; nothing is sent. */
+typedef bool sign_fn(struct agent *a, void *arg);
+enum pay_exit agent_sign(struct agent *a, struct amount amount, sign_fn *sign, void *arg) MUST_CHECK;
+enum pay_exit agent_commit_mpp(struct agent *a, const struct mpp_choice *c) MUST_CHECK;
+/* Before an intent on Tempo is presented: what we send ourselves is sent until it is mined. PAY_DONE: present it.
+ * *ret_dead: it can never be mined. */
+enum pay_exit agent_ready(struct agent *a, bool *ret_dead) MUST_CHECK;
 enum pay_exit agent_send(struct agent *a) MUST_CHECK;                        /* until an end or the wait is over */
 enum pay_exit agent_refused(struct agent *a, bool *ret_again) MUST_CHECK;    /* a 402 was the answer to a payment */
 bool agent_report(struct agent *a, enum pay_exit e) MUST_CHECK;              /* false: not written out */

@@ -64,7 +64,7 @@ static enum pay_exit check_twin(struct agent *a)
     abort();
 }
 
-static enum pay_exit sign_and_store(struct agent *a, const json_t *challenge, const struct offer *o)
+enum pay_exit agent_sign(struct agent *a, struct amount amount, sign_fn *sign, void *arg)
 {
     OWNED char *why = NULL;
     SCOPE(lock_done) int lock = store_lock(&a->store, "store", true, &why);
@@ -72,40 +72,68 @@ static enum pay_exit sign_and_store(struct agent *a, const json_t *challenge, co
         return end(a, PAY_FAILED, "%s: nothing was signed", why ? why : "the store is locked");
     enum pay_exit e = check_twin(a);
     if (e == PAY_DONE)
-        e = check_day(a, o->amount);
+        e = check_day(a, amount);
     if (e != PAY_DONE)
         return e;
-    if (!intent_sign(&a->intent, challenge, o, &a->key, clock_wall_s()))
+    if (!sign(a, arg))
         return end(a, PAY_FAILED, "the authorization could not be signed");
     why = store_write(a->path, &a->intent);
     return why ? end(a, PAY_FAILED, "%s: nothing was sent", why) : PAY_DONE;
 }
 
-enum pay_exit agent_commit(struct agent *a, struct slice header)
+struct x402_choice { const json_t *challenge; struct offer offer; };
+
+static bool sign_x402(struct agent *a, void *arg)
 {
-    const char *why = "";
-    JSON *challenge = challenge_read(header, &why);
-    if (!challenge)
-        return end(a, PAY_FAILED, "%s", why);
-    struct offer o;
+    const struct x402_choice *c = arg;
+    return intent_sign(&a->intent, c->challenge, &c->offer, &a->key, clock_wall_s());
+}
+
+static enum pay_exit commit_x402(struct agent *a, struct x402_choice *c)
+{
+    attempt_from_chain(a, &c->offer.token);
+    return agent_sign(a, c->offer.amount, sign_x402, c);
+}
+
+static enum pay_exit no_offer(struct agent *a, bool over_cap)
+{
+    if (over_cap)
+        return end(a, PAY_CAP, "every offer is over --max %s: nothing was signed", amount_text(a->o->max_call).s);
+    return end(a, PAY_REFUSED, "no offer can be paid with an EIP-3009 authorization, or on Tempo%s",
+               a->o->network || a->o->asset || a->o->mode ? ", within --network, --asset and --mode" : "");
+}
+
+static enum pay_exit commit_any(struct agent *a)
+{
     const struct offer_filter f = { a->o->network, a->o->asset, a->o->max_call };
-    switch (offer_choose(challenge, &f, &o)) {
-    case OFFER_NONE:
-        return end(a, PAY_REFUSED, "no offer can be paid with an EIP-3009 authorization%s",
-                   f.network || f.asset ? " within --network and --asset" : "");
-    case OFFER_OVER_CAP:
-        return end(a, PAY_CAP, "every offer is over --max %s: nothing was signed", amount_text(f.max_call).s);
-    case OFFER_OK:
-        break;
+    enum offer_rc x402 = OFFER_NONE, mpp = OFFER_NONE;
+    const char *why = "";
+    JSON *challenge = NULL;
+    if (a->answer.challenge && !a->o->mode) {
+        challenge = challenge_read(slice_of(a->answer.challenge), &why);
+        if (!challenge)
+            return end(a, PAY_FAILED, "%s", why);
+        struct x402_choice c = { .challenge = challenge };
+        x402 = offer_choose(challenge, &f, &c.offer);
+        if (x402 == OFFER_OK)
+            return commit_x402(a, &c);
     }
-    attempt_from_chain(a, &o.token);
-    const enum pay_exit e = sign_and_store(a, challenge, &o);
+    BUF texts = { 0 };
+    struct mpp_choice c;
+    mpp = mpp_choose(slice_of(a->answer.authenticate), &f, a->o->mode, &texts, &c);
+    return mpp == OFFER_OK ? agent_commit_mpp(a, &c) : no_offer(a, x402 == OFFER_OVER_CAP || mpp == OFFER_OVER_CAP);
+}
+
+enum pay_exit agent_commit(struct agent *a)
+{
+    const enum pay_exit e = commit_any(a);
     if (e != PAY_DONE)
         return e;
     const struct price_words words = price_words(a);
-    step(a, "price", "%s %s (%s units) on eip155:%llu to %s", words.amount.s, words.unit, amount_text(o.amount).s,
-         (unsigned long long)o.token.chain_id, address_checksum(&o.pay_to).s);
-    step(a, "stored", "authorization in %s", a->path);
+    step(a, "price", "%s %s (%s units) on eip155:%llu to %s", words.amount.s, words.unit,
+         amount_text(a->intent.auth.value).s, (unsigned long long)a->intent.chain_id,
+         address_checksum(&a->intent.auth.to).s);
+    step(a, "stored", "%s in %s", a->intent.mpp.challenge ? "transaction" : "authorization", a->path);
     return PAY_DONE;
 }
 
@@ -150,7 +178,7 @@ static bool worth_repeating(const struct answer *x)
     return x->end == FETCH_NOT_SENT || (x->end == FETCH_ANSWERED && (x->status == 429 || x->status == 503));
 }
 
-static void ask_price(struct agent *a)
+void agent_ask(struct agent *a)
 {
     int64_t pause = 1;
     for (;;) {
@@ -177,19 +205,19 @@ static enum pay_exit judge_unpaid(struct agent *a)
     if (x->status != 402)
         return end(a, x->status < 500 && x->status != 429 ? PAY_BAD_REQUEST : PAY_FAILED,
                    "status %d to the request without payment; nothing was signed", x->status);
-    if (!x->challenge)
-        return end(a, PAY_REFUSED, "a 402 without PAYMENT-REQUIRED: not an x402 version 2 server; nothing was signed");
+    if (!x->challenge && !x->authenticate)
+        return end(a, PAY_REFUSED, "a 402 that asks neither as x402 version 2 nor as MPP does; nothing was signed");
     return PAY_DONE;
 }
 
 static enum pay_exit sign_first(struct agent *a)
 {
-    ask_price(a);
+    agent_ask(a);
     enum pay_exit e = judge_unpaid(a);
     if (e != PAY_DONE || !a->path)
         return e;
     step(a, "402", "%s %s has a price", a->o->method, a->o->url);
-    return agent_commit(a, slice_of(a->answer.challenge));
+    return agent_commit(a);
 }
 
 enum pay_exit agent_begin(struct agent *a)

@@ -102,6 +102,8 @@ enum fate intent_fate(struct rpc *r, const struct intent *i)
 {
     struct block final;
     bool used;
+    if (i->mpp.challenge)
+        return mpp_fate(r, i);
     if (!read_block(r, json_string("finalized"), &final) ||
         !state_at(r, &i->asset, &i->auth.from, &i->auth.nonce, rpc_u64(final.number), &used))
         return FATE_UNKNOWN;

@@ -1,6 +1,7 @@
 #include "api/pay_http.h"
 
 #include <string.h>
+#include <strings.h>
 
 void answer_done(struct answer *a)
 {
@@ -12,6 +13,8 @@ void answer_done(struct answer *a)
     free(a->charged);
     free(a->replayed);
     free(a->content_type);
+    free(a->authenticate);
+    free(a->payment_receipt);
     buf_done(&a->body);
     json_decref(a->json);
     *a = (struct answer){ 0 };
@@ -35,6 +38,20 @@ static char *copy_header(const struct fetch_answer *from, const char *name)
     size_t n;
     const char *value = fetch_header(from, name, &n);
     return value ? mem_copy(value, n) : NULL;
+}
+
+/* A header that may come several times, as one list. */
+static char *join_headers(const struct fetch_answer *from, const char *name)
+{
+    struct buf all = { 0 };
+    for (size_t i = 0; i < from->header_count; i++) {
+        const struct header *h = &from->headers[i];
+        if (h->name.n != strlen(name) || strncasecmp(h->name.p, name, h->name.n) != 0)
+            continue;
+        buf_puts(&all, all.n ? ", " : "");
+        buf_add(&all, h->value.p, h->value.n);
+    }
+    return all.p;
 }
 
 /* Seconds; the form with a date is not used by servers of this kind and counts as not said. */
@@ -81,6 +98,8 @@ static void keep_answer(void *arg, const struct fetch_answer *from)
     a->replayed = copy_header(from, "Payonce-Replayed");
     a->charged = copy_header(from, "Payonce-Charged");
     a->content_type = copy_header(from, "Content-Type");
+    a->authenticate = join_headers(from, "WWW-Authenticate");
+    a->payment_receipt = copy_header(from, "Payment-Receipt");
     a->retry_after_s = read_retry_after(from);
     buf_add(&a->body, from->body.p, from->body.n);
     a->json = read_json(a);

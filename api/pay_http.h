@@ -10,6 +10,7 @@ struct answer {
     char *why;                       /* when there was no answer */
     /* Header values, or NULL. */
     char *challenge, *payment_response, *receipt, *order, *charged, *replayed, *content_type;
+    char *authenticate, *payment_receipt; /* MPP's: WWW-Authenticate, all of them in one; Payment-Receipt */
     int64_t retry_after_s;           /* 0: not said */
     struct buf body;
     json_t *json;                    /* the body, when it is a JSON object that says so */

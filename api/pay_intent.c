@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 static const char *const state_names[] = { "open", "not_charged", "review", "done", "gone" };
+static const char *const mode_names[] = { [MPP_PUSH] = "push", [MPP_PULL] = "pull" };
 enum { LONGEST_VALIDITY_S = 3600 };
 
 void intent_done(struct intent *i)
@@ -12,6 +13,8 @@ void intent_done(struct intent *i)
     free(i->url);
     free(i->token_name);
     free(i->token_version);
+    json_decref(i->mpp.challenge);
+    buf_done(&i->mpp.raw);
     json_decref(i->accepted);
     json_decref(i->resource);
     json_decref(i->extensions);
@@ -108,9 +111,74 @@ bool intent_sign(struct intent *i, const json_t *challenge, const struct offer *
     i->auth = auth;
     i->signed_at = now_s;
     i->state = INTENT_OPEN;
+    replace_json(&i->mpp.challenge, NULL);
     replace_json(&i->accepted, json_deep_copy(o->accepted));
     replace_json(&i->resource, json_deep_copy(json_object_get(challenge, "resource")));
     replace_json(&i->extensions, echo_extensions(challenge, i->payment_id));
+    return true;
+}
+
+static void keep_text(json_t *j, const char *key, struct slice s)
+{
+    if (s.p)
+        json_object_set_new(j, key, json_of_slice(s));
+}
+
+static json_t *challenge_json(const struct mpp_challenge *c)
+{
+    json_t *j = json_object();
+    keep_text(j, "id", c->id);
+    keep_text(j, "realm", c->realm);
+    keep_text(j, "method", c->method);
+    keep_text(j, "intent", c->intent);
+    keep_text(j, "request", c->request);
+    keep_text(j, "expires", c->expires);
+    keep_text(j, "digest", c->digest);
+    keep_text(j, "opaque", c->opaque);
+    keep_text(j, "description", c->description);
+    return j;
+}
+
+struct mpp_challenge intent_challenge(const struct intent *i)
+{
+    const json_t *j = i->mpp.challenge;
+    return (struct mpp_challenge){
+        .id = json_slice(j, "id"), .realm = json_slice(j, "realm"), .method = json_slice(j, "method"),
+        .intent = json_slice(j, "intent"), .request = json_slice(j, "request"), .expires = json_slice(j, "expires"),
+        .digest = json_slice(j, "digest"), .opaque = json_slice(j, "opaque"),
+        .description = json_slice(j, "description"),
+    };
+}
+
+bool intent_sign_mpp(struct intent *i, const struct mpp_choice *c, struct tempo_tx *tx, const struct key *k,
+                     int64_t now_s)
+{
+    const struct hash32 nonce = intent_nonce(i->payment_id, &i->request, i->attempt);
+    const struct tempo_transfer transfer = { c->charge.recipient, c->charge.amount,
+                                             mpp_memo(c->challenge.realm, c->challenge.id) };
+    BUF data = { 0 };
+    struct buf raw = { 0 };
+    struct hash32 hash;
+    tempo_transfer_call(&data, &transfer);
+    tx->call = (struct tempo_call){ .to = c->charge.currency, .input = { data.p, data.n } };
+    if (!tempo_sign(tx, k, &raw, &hash))
+        return false;
+    i->chain_id = c->charge.chain_id;
+    i->asset = c->charge.currency;
+    replace_text(&i->token_name, address_checksum(&c->charge.currency).s);
+    replace_text(&i->token_version, "");
+    i->auth = (struct authorization){ .from = k->address, .to = c->charge.recipient, .value = c->charge.amount,
+                                      .valid_before = amount_of(tx->valid_before), .nonce = nonce };
+    i->signed_at = now_s;
+    i->state = INTENT_OPEN;
+    i->mpp.mode = c->mode;
+    i->mpp.tx = hash;
+    buf_done(&i->mpp.raw);
+    i->mpp.raw = raw;
+    replace_json(&i->mpp.challenge, challenge_json(&c->challenge));
+    replace_json(&i->accepted, NULL);
+    replace_json(&i->resource, NULL);
+    replace_json(&i->extensions, NULL);
     return true;
 }
 
@@ -129,8 +197,19 @@ static json_t *signature_json(const struct authorization *a)
     return json_string(hex.p);
 }
 
+static char *mpp_header(const struct intent *i)
+{
+    const struct mpp_challenge c = intent_challenge(i);
+    struct buf header = { 0 };
+    mpp_credential_write(&c, i->chain_id, &i->auth.from, i->mpp.mode == MPP_PUSH ? &i->mpp.tx : NULL,
+                         (struct slice){ i->mpp.raw.p, i->mpp.raw.n }, &header);
+    return header.p;
+}
+
 char *intent_header(const struct intent *i)
 {
+    if (i->mpp.challenge)
+        return mpp_header(i);
     JSON *payment =
         json_pack("{s:i, s:{s:o, s:o}, s:O}", "x402Version", 2, "payload", "authorization",
                   authorization_json(&i->auth), "signature", signature_json(&i->auth), "accepted", i->accepted);
@@ -157,8 +236,16 @@ json_t *intent_json(const struct intent *i)
     json_object_set_new(j, "attempt", json_integer(i->attempt));
     json_object_set_new(j, "signed_at", json_integer(i->signed_at));
     json_object_set_new(j, "authorization", authorization_json(&i->auth));
-    json_object_set_new(j, "signature", signature_json(&i->auth));
-    json_object_set(j, "accepted", i->accepted);
+    if (i->mpp.challenge) {
+        BUF raw = { 0 };
+        buf_hex(&raw, i->mpp.raw.p, i->mpp.raw.n);
+        json_object_set_new(j, "mode", json_string(mode_names[i->mpp.mode]));
+        json_object_set(j, "challenge", i->mpp.challenge);
+        json_object_set_new(j, "transaction", json_string(raw.p));
+    } else {
+        json_object_set_new(j, "signature", signature_json(&i->auth));
+        json_object_set(j, "accepted", i->accepted);
+    }
     if (i->resource)
         json_object_set(j, "resource", i->resource);
     if (i->extensions)
@@ -191,11 +278,33 @@ static bool read_hash(const json_t *j, const char *key, struct hash32 *ret)
 static bool read_authorization(const json_t *j, struct authorization *ret)
 {
     const json_t *a = json_object_get(j, "authorization");
-    const struct slice signature = json_slice(j, "signature");
     return read_address(a, "from", &ret->from) && read_address(a, "to", &ret->to) &&
            read_amount(a, "value", &ret->value) && read_amount(a, "validAfter", &ret->valid_after) &&
-           read_amount(a, "validBefore", &ret->valid_before) && read_hash(a, "nonce", &ret->nonce) && signature.p &&
-           hex_read_any(signature.p, signature.n, ret->signature, sizeof ret->signature, &ret->signature_n);
+           read_amount(a, "validBefore", &ret->valid_before) && read_hash(a, "nonce", &ret->nonce);
+}
+
+static bool read_x402(const json_t *j, struct intent *i)
+{
+    const struct slice signature = json_slice(j, "signature");
+    return i->accepted && signature.p &&
+           hex_read_any(signature.p, signature.n, i->auth.signature, sizeof i->auth.signature, &i->auth.signature_n);
+}
+
+/* The transaction names itself: what it says is what was signed. */
+static bool read_mpp(const json_t *j, struct intent *i)
+{
+    const struct slice raw = json_slice(j, "transaction"), mode = json_slice(j, "mode");
+    struct tempo_signed tx;
+    size_t n;
+    if (!json_is_object(i->mpp.challenge) || !raw.p || !mode.p)
+        return false;
+    OWNED uint8_t *bytes = mem_new(raw.n / 2 + 1);
+    if (!hex_read_any(raw.p, raw.n, bytes, raw.n / 2, &n) || tempo_read(bytes, n, &tx) != TEMPO_OK)
+        return false;
+    i->mpp.mode = slice_is(mode, mode_names[MPP_PUSH]) ? MPP_PUSH : MPP_PULL;
+    i->mpp.tx = tx.hash;
+    buf_add(&i->mpp.raw, bytes, n);
+    return address_eq(&tx.sender, &i->auth.from);
 }
 
 static bool read_state(const json_t *j, enum intent_state *ret)
@@ -233,9 +342,12 @@ bool intent_read(const json_t *j, struct intent *ret)
     i.extensions = json_incref(json_object_get(j, "extensions"));
     i.past = json_incref(json_object_get(j, "past"));
     i.result = json_incref(json_object_get(j, "result"));
-    if (json_integer_value(json_object_get(j, "version")) != 1 || attempt < 0 || attempt > UINT32_MAX || !i.accepted ||
+    i.mpp.challenge = json_incref(json_object_get(j, "challenge"));
+    if (json_integer_value(json_object_get(j, "version")) != 1 || attempt < 0 || attempt > UINT32_MAX ||
         !read_texts(j, &i) || !read_hash(j, "request_digest", &i.request) || !read_address(j, "asset", &i.asset) ||
         !read_authorization(j, &i.auth) || !read_state(j, &i.state))
+        return false;
+    if (i.mpp.challenge ? !read_mpp(j, &i) : !read_x402(j, &i))
         return false;
     i.attempt = (uint32_t)attempt;
     const struct hash32 nonce = intent_nonce(i.payment_id, &i.request, i.attempt);

@@ -11,8 +11,8 @@ enum { DEFAULT_WAIT_S = 120, LONGEST_WAIT_S = 86400 };
 const char pay_help[] =
     "usage: payonce pay [options] URL\n"
     "\n"
-    "Buys one call over x402. What is bought, with the signed authorization, is on disk before it is sent.\n"
-    "Run again, the same authorization is sent again and no other is signed.\n"
+    "Buys one call over x402 or MPP. What is bought, with what was signed for it, is on disk before it is sent.\n"
+    "Run again, the same is sent again and nothing else is signed.\n"
     "\n"
     "  --key-file FILE   the paying wallet's key, 64 hex digits (or $PAYONCE_AGENT_KEY_FILE)\n"
     "  --method M        GET, or POST when there is --data\n"
@@ -22,11 +22,13 @@ const char pay_help[] =
     "                    (without it one is made, and an unfinished purchase of the same call is taken up again)\n"
     "  --new             do not take up an unfinished purchase: buy a second time\n"
     "  --store DIR       where intents are kept ($XDG_STATE_HOME/payonce, ~/.local/state/payonce)\n"
-    "  --rpc URL         your own node. Only it may prove an authorization dead, so that a new one is signed\n"
+    "  --rpc URL         your own node. Only it may prove an authorization dead, so that a new one is signed;\n"
+    "                    without it nothing is paid on Tempo, where a transaction needs it from the start\n"
     "  --max UNITS       most to pay for this call, in the token's atomic units (100000)\n"
     "  --max-day UNITS   most to sign for in 24 hours (1000000)\n"
     "  --network ID      take only offers on this network, as eip155:8453\n"
     "  --asset ADDRESS   take only offers in this token\n"
+    "  --mode push|pull  pay as MPP does, on Tempo: send the transaction and name it, or hand it over signed\n"
     "  --wait SECONDS    how long to go on asking while the payment is not final (120)\n"
     "  --json            one JSON object on standard output instead of the answer's body\n"
     "\n"
@@ -159,6 +161,9 @@ static bool take_option(struct pay_options *o, int option, const char *arg)
     case 'a':
         o->asset = arg;
         return true;
+    case 'M':
+        o->mode = arg;
+        return strcmp(arg, "push") == 0 || strcmp(arg, "pull") == 0 || usage("--mode takes push or pull: ", arg);
     case 'w':
         return read_wait(arg, &o->wait_s);
     case 'j':
@@ -236,6 +241,7 @@ enum pay_exit pay_options_read(int argc, char **argv, struct pay_options *ret)
         { "max-day", required_argument, NULL, 'D' },
         { "network", required_argument, NULL, 'N' },
         { "asset", required_argument, NULL, 'a' },
+        { "mode", required_argument, NULL, 'M' },
         { "wait", required_argument, NULL, 'w' },
         { "json", no_argument, NULL, 'j' },
         { 0 },

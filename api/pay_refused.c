@@ -50,9 +50,10 @@ static void take_back(struct agent *a)
 static void bury(struct agent *a, enum fate f)
 {
     JSON *whole = intent_json(&a->intent);
-    json_t *dead = json_pack("{s:i, s:O, s:O, s:s}", "attempt", (int)a->intent.attempt, "authorization",
-                             json_object_get(whole, "authorization"), "signature", json_object_get(whole, "signature"),
-                             "fate", fate_name(f));
+    const char *what = a->intent.mpp.challenge ? "transaction" : "signature";
+    json_t *dead =
+        json_pack("{s:i, s:O, s:O, s:s}", "attempt", (int)a->intent.attempt, "authorization",
+                  json_object_get(whole, "authorization"), what, json_object_get(whole, what), "fate", fate_name(f));
     if (!a->intent.past)
         a->intent.past = json_array();
     json_array_append_new(a->intent.past, dead);
@@ -80,11 +81,11 @@ enum pay_exit agent_refused(struct agent *a, bool *ret_again)
     case FATE_VOID:
         break;
     }
-    if (!a->answer.challenge)
-        return end(a, PAY_REFUSED, "a 402 without PAYMENT-REQUIRED; the last authorization is %s", fate_name(f));
+    if (!a->answer.challenge && !a->answer.authenticate)
+        return end(a, PAY_REFUSED, "a 402 that asks for nothing; the last payment is %s", fate_name(f));
     step(a, "dead", "the chain shows attempt %u %s: it can never be used", a->intent.attempt, fate_name(f));
     bury(a, f);
-    const enum pay_exit e = agent_commit(a, slice_of(a->answer.challenge));
+    const enum pay_exit e = agent_commit(a);
     *ret_again = e == PAY_DONE;
     if (e != PAY_DONE)
         take_back(a);

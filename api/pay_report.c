@@ -57,13 +57,15 @@ static void print_json(const struct agent *a, enum pay_exit e, const char *recei
     add_text(j, "message", a->said);
     add_text(j, "payment_id", a->intent.payment_id);
     add_text(j, "payer", address_checksum(&a->key.address).s);
-    if (a->path && a->intent.accepted) {
+    if (a->path && a->intent.signed_at) {
         OWNED char *network = str_format("eip155:%llu", (unsigned long long)a->intent.chain_id);
         add_text(j, "network", network);
         add_text(j, "asset", address_checksum(&a->intent.asset).s);
         add_text(j, "amount", amount_text(a->intent.auth.value).s);
         json_object_set_new(j, "attempt", json_integer(a->intent.attempt));
         add_text(j, "intent", a->path);
+        if (a->intent.mpp.challenge)
+            add_text(j, "mode", a->intent.mpp.mode == MPP_PUSH ? "push" : "pull");
     }
     add_text(j, "order_id", remembered(a, "order_id"));
     add_text(j, "transaction", remembered(a, "transaction"));

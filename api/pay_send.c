@@ -1,4 +1,5 @@
 #include <string.h>
+#include <strings.h>
 
 #include "api/pay_agent.h"
 #include "base/clock.h"
@@ -8,14 +9,33 @@ enum { LONGEST_PAUSE_S = 15 };
 
 /* ---- sending the one payment ---- */
 
-static void send_once(struct agent *a)
+/* On MPP the payment stands in Authorization, behind what the caller has there for the call itself. */
+static char *authorization_of(const struct agent *a, struct fetch_request *rq, struct header *headers)
 {
     OWNED char *payment = intent_header(&a->intent);
+    size_t kept = 0;
+    char *all = NULL;
+    for (size_t i = 0; i < rq->header_count; i++) {
+        const struct header *h = &headers[i];
+        if (h->name.n == 13 && strncasecmp(h->name.p, "Authorization", 13) == 0 && !all)
+            all = str_format("%.*s, %s", (int)h->value.n, h->value.p, payment);
+        else
+            headers[kept++] = *h;
+    }
+    rq->header_count = kept;
+    return all ? all : MOVE(payment);
+}
+
+static void send_once(struct agent *a)
+{
     struct fetch_request rq = request_of(a);
     OWNED struct header *headers = mem_resize(NULL, rq.header_count + 2, sizeof *headers);
     if (rq.header_count)
         memcpy(headers, rq.headers, rq.header_count * sizeof *headers);
-    headers[rq.header_count++] = (struct header){ SLICE("PAYMENT-SIGNATURE"), slice_of(payment) };
+    const bool mpp = a->intent.mpp.challenge != NULL;
+    OWNED char *payment = mpp ? authorization_of(a, &rq, headers) : intent_header(&a->intent);
+    headers[rq.header_count++] =
+        (struct header){ mpp ? SLICE("Authorization") : SLICE("PAYMENT-SIGNATURE"), slice_of(payment) };
     headers[rq.header_count++] = (struct header){ SLICE("Idempotency-Key"), slice_of(a->intent.payment_id) };
     rq.headers = headers;
     FAILPOINT("pay_stored");
@@ -38,9 +58,18 @@ static void note_settlement(struct agent *a)
         remember(a, "transaction", tx);
 }
 
+static void note_mpp_receipt(struct agent *a)
+{
+    struct hash32 tx;
+    const char *header = a->answer.payment_receipt;
+    if (header && mpp_receipt_read(slice_of(header), &tx))
+        remember(a, "transaction", hash_text(&tx).s);
+}
+
 static void note(struct agent *a)
 {
     note_settlement(a);
+    note_mpp_receipt(a);
     remember(a, "receipt", a->answer.receipt);
     remember(a, "charged", a->answer.charged);
     remember(a, "order_id", a->answer.order);
@@ -148,13 +177,33 @@ static bool pause_before_same(struct agent *a, int64_t *pause)
     return slept;
 }
 
+/* On Tempo the chain is asked first. A transaction that can never be mined is followed by another, for a fresh challenge. */
+static enum pay_exit chain_first(struct agent *a)
+{
+    while (a->intent.mpp.challenge) {
+        bool again = false, dead = false;
+        enum pay_exit e = agent_ready(a, &dead);
+        if (!dead)
+            return e;
+        agent_ask(a);
+        if (a->answer.end != FETCH_ANSWERED || a->answer.status != 402)
+            return end(a, PAY_NOT_FINAL, "the transaction can never be mined, and no fresh challenge was to be had");
+        e = agent_refused(a, &again);
+        if (!again)
+            return e;
+    }
+    return PAY_DONE;
+}
+
 /* Whatever comes, it is this one payment that is sent again, until an end or the wait is over. */
 static enum pay_exit until_end(struct agent *a)
 {
     int64_t pause = 1;
     for (;;) {
         bool again;
-        enum pay_exit e = PAY_FAILED;
+        enum pay_exit e = chain_first(a);
+        if (e != PAY_DONE)
+            return e;
         step(a, "sent", "%s %s with the payment", a->intent.method, a->intent.url);
         send_once(a);
         note(a);
@@ -183,7 +232,7 @@ static enum pay_exit until_end(struct agent *a)
 enum pay_exit agent_send(struct agent *a)
 {
     const enum pay_exit e = until_end(a);
-    if (!a->intent.accepted)
+    if (!a->intent.signed_at)
         return e;
     OWNED char *why = store_write(a->path, &a->intent); /* the money's part was stored before; this is how it ended */
     if (why)

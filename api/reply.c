@@ -22,6 +22,11 @@ struct reply *reply_new(int status)
     return r;
 }
 
+bool reply_is_success(const struct reply *r)
+{
+    return r->status >= 200 && r->status < 300;
+}
+
 void reply_free(struct reply *r)
 {
     if (!r)

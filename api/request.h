@@ -51,6 +51,7 @@ void reply_json(struct reply *r, const char *type, const json_t *body);         
  * detail NULL: the registry's. Sets Cache-Control: no-store, and Retry-After where more has retry_after. */
 struct reply *reply_problem(const struct request *rq, enum err e, const char *detail, json_t *more) MUST_CHECK;
 
+bool reply_is_success(const struct reply *r);            /* 2xx */
 struct step request_reply(struct request *rq, struct reply *r) MUST_CHECK;       /* takes r */
 struct step request_wait(struct request *rq) MUST_CHECK;
 void request_go(struct request *rq, phase *next);        /* once for each request_wait; may come before it returns */

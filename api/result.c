@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "settle/siwx.h"
+#include "settle/x402.h"
 
 enum { READ_MS = 5000 };
 

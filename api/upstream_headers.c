@@ -12,9 +12,9 @@ static const char *const hop_by_hop[] = { "Connection", "Keep-Alive", "TE",     
                                           "Upgrade",    "Proxy-*",    "Expect", "Content-Length" };
 static const char *const payment[] = { "PAYMENT-SIGNATURE", "PAYMENT-REQUIRED",   "PAYMENT-RESPONSE",
                                        "X-PAYMENT",         "X-PAYMENT-RESPONSE", "SIGN-IN-WITH-X",
-                                       "Payonce-*" };
+                                       "Payment-Receipt",   "Accept-Payment",     "Payonce-*" };
 
-/* Ours, so the client's do not pass. Its Authorization does: nothing here asks for one, it is meant for the seller. */
+/* Ours, so the client's do not pass. Its Authorization does, unless it is a payment: it is meant for the seller. */
 static const char *const said_by_us[] = { "Host",      "Idempotency-Key", "X-Payer",      "X-Forwarded-*",
                                           "Forwarded", "X-Real-IP",       "X-Request-Id", "traceparent" };
 /* About the client's connection to us, so the upstream's do not pass. */
@@ -62,6 +62,18 @@ static bool named_by_connection(const struct header *all, size_t count, struct s
 {
     for (size_t i = 0; i < count; i++)
         if (matches(all[i].name, "Connection") && lists(all[i].value, name))
+            return true;
+    return false;
+}
+
+/* The scheme Payment among those of an Authorization header. */
+static bool is_credential(const struct header *h)
+{
+    static const char scheme[] = "Payment ";
+    if (!matches(h->name, "Authorization"))
+        return false;
+    for (size_t i = 0; i + sizeof scheme - 1 <= h->value.n; i++)
+        if ((i == 0 || strchr(", \t", h->value.p[i - 1])) && strncasecmp(h->value.p + i, scheme, sizeof scheme - 1) == 0)
             return true;
     return false;
 }
@@ -137,7 +149,7 @@ void outgoing_make(struct outgoing *o, const struct upstream_call *c)
     const bool goes_on = take_trace(o, c->rq);
     for (size_t i = 0; i < in.count; i++) {
         const struct slice name = in.list[i].name;
-        if (ANY(name, hop_by_hop) || ANY(name, payment) || ANY(name, said_by_us) ||
+        if (ANY(name, hop_by_hop) || ANY(name, payment) || is_credential(&in.list[i]) || ANY(name, said_by_us) ||
             named_by_connection(in.list, in.count, name) || (!goes_on && matches(name, "tracestate")) ||
             (asks_plain(c->tool) && matches(name, "Accept-Encoding")))
             continue;

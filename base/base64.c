@@ -62,6 +62,17 @@ static bool decode(const uint8_t table[256], const char *text, size_t n, uint8_t
     return n == 0 || decode_rest(table, s, n, ret);
 }
 
+static bool decode_any(const uint8_t table[256], const char *s, size_t n, uint8_t **ret, size_t *ret_n)
+{
+    OWNED uint8_t *bytes = mem_resize(NULL, bytes_in(n) + 1, 1);
+    if (!decode(table, s, n, bytes))
+        return false;
+    bytes[bytes_in(n)] = '\0';
+    *ret_n = bytes_in(n);
+    *ret = MOVE(bytes);
+    return true;
+}
+
 bool base64_read(const char *s, size_t n, uint8_t **ret, size_t *ret_n)
 {
     if (n > 0 && s[n - 1] == '=') { /* padding is whole or absent */
@@ -69,13 +80,12 @@ bool base64_read(const char *s, size_t n, uint8_t **ret, size_t *ret_n)
             return false;
         n -= s[n - 2] == '=' ? 2 : 1;
     }
-    OWNED uint8_t *bytes = mem_resize(NULL, bytes_in(n) + 1, 1);
-    if (!decode(values, s, n, bytes))
-        return false;
-    bytes[bytes_in(n)] = '\0';
-    *ret_n = bytes_in(n);
-    *ret = MOVE(bytes);
-    return true;
+    return decode_any(values, s, n, ret, ret_n);
+}
+
+bool base64url_read_any(const char *s, size_t n, uint8_t **ret, size_t *ret_n)
+{
+    return decode_any(url_values, s, n, ret, ret_n);
 }
 
 bool base64url_read(const char *s, size_t n, uint8_t *ret, size_t size)

@@ -52,6 +52,7 @@ bool base64_read(const char *s, size_t n, uint8_t **ret, size_t *ret_n) MUST_CHE
 void base64_add(struct buf *b, const void *p, size_t n); /* padded */
 void base64url_add(struct buf *b, const void *p, size_t n); /* unpadded */
 bool base64url_read(const char *s, size_t n, uint8_t *ret, size_t size) MUST_CHECK; /* unpadded, exact size */
+bool base64url_read_any(const char *s, size_t n, uint8_t **ret, size_t *ret_n) MUST_CHECK; /* unpadded; ret as base64_read's */
 
 bool bytes_equal_ct(const void *a, const void *b, size_t n); /* time independent of the content */
 void bytes_wipe(void *p, size_t n);

@@ -4,7 +4,10 @@
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "base/scope.h"
 
 int64_t clock_mono_ms(void);
 int64_t clock_wall_s(void);
@@ -13,5 +16,8 @@ void clock_sleep_ms(int64_t ms);
 
 struct time_text { char s[32]; };
 struct time_text time_iso(int64_t unix_s);               /* 2026-11-30T02:27:50Z; held within the years 1970 to 9999 */
+/* RFC 3339 with seconds, a fraction of any length (cut to milliseconds) and Z or an offset. False: no such time, or
+ * anything else. */
+bool time_read(const char *s, int64_t *ret_ms) MUST_CHECK;
 
 #endif

@@ -49,11 +49,12 @@ struct network {
     uint64_t chain_id;
     const char *id;                                      /* CAIP-2: "eip155:8453" */
     const char *v1_name;                                 /* "base"; NULL: none that x402 v1 clients know */
+    bool tempo;                                          /* payers send their own transactions there: see tempo_tx.h */
 };
 
 const struct network *network_by_chain(uint64_t chain_id);   /* NULL: not built in */
 const struct network *network_by_v1_name(const char *name);
-const struct token *token_built_in(uint64_t chain_id, size_t i); /* i-th EIP-3009 token there, complete; else NULL */
+const struct token *token_built_in(uint64_t chain_id, size_t i); /* i-th token that is paid with there, complete; else NULL */
 bool network_id_read(const char *id, uint64_t *ret_chain) MUST_CHECK;    /* "eip155:<decimal>", not 0 */
 void token_domain(struct token *t);                      /* fills t->domain from the other fields */
 
@@ -217,6 +218,8 @@ struct receipt {
     bool success;
     uint64_t block, tx_index, gas_used;
     struct hash32 tx, block_hash;
+    bool has_from;
+    struct address from;             /* the transaction's sender, where the node says it */
     struct amount gas_price;
     json_t *logs;                    /* owned */
     struct log *log;                 /* the same, read once; owned */

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "chain/chain.h"
+#include "chain/internal.h"
 
 bool block_read(const json_t *j, struct block *ret)
 {
@@ -21,16 +21,7 @@ bool block_read(const json_t *j, struct block *ret)
 
 /* ---- logs ---------------------------------------------------------------------------------------- */
 
-struct log {
-    struct address address;
-    struct hash32 topic[4];
-    size_t topics;
-    const json_t *data;
-    uint64_t index;
-};
-
-/* A log that does not say that it stands in this receipt's transaction and block proves nothing. */
-static bool log_read(const json_t *j, const struct receipt *r, struct log *ret)
+bool log_read(const json_t *j, const struct receipt *r, struct log *ret)
 {
     struct log log = { .data = json_object_get(j, "data") };
     struct hash32 tx, block;
@@ -90,7 +81,7 @@ bool receipt_read(const json_t *j, struct receipt *ret)
         *ret = (struct receipt){ .found = false };
         return true;
     }
-    const json_t *price = json_object_get(j, "effectiveGasPrice");
+    const json_t *price = json_object_get(j, "effectiveGasPrice"), *from = json_object_get(j, "from");
     json_t *logs = json_object_get(j, "logs");
     if (!rpc_read_u64(json_object_get(j, "status"), &status) || status > 1 ||
         !rpc_read_u64(json_object_get(j, "blockNumber"), &r.block) ||
@@ -99,8 +90,10 @@ bool receipt_read(const json_t *j, struct receipt *ret)
         !rpc_read_hash(json_object_get(j, "transactionHash"), &r.tx) ||
         !rpc_read_hash(json_object_get(j, "blockHash"), &r.block_hash))
         return false;
-    if ((price && !rpc_read_amount(price, &r.gas_price)) || !json_is_array(logs))
+    if ((price && !rpc_read_amount(price, &r.gas_price)) || (from && !rpc_read_address(from, &r.from)) ||
+        !json_is_array(logs))
         return false;
+    r.has_from = from != NULL;
     r.success = status == 1;
     r.logs = json_incref(logs);
     logs_read(&r);
@@ -142,35 +135,42 @@ bool receipt_of_logs(const json_t *logs, const struct hash32 *tx, const struct h
     return true;
 }
 
-static struct hash32 topic_of(const struct address *a)
+struct hash32 topic_of(const struct address *a)
 {
     struct hash32 h = { { 0 } };
     memcpy(h.b + 12, a->b, sizeof a->b);
     return h;
 }
 
-static bool topic_address(const struct hash32 *h, struct address *ret)
+bool topic_address(const struct hash32 *h, struct address *ret)
 {
     memcpy(ret->b, h->b + 12, sizeof ret->b);
     struct hash32 again = topic_of(ret);
     return hash_eq(&again, h);
 }
 
-static bool is_event(const struct log *log, const struct hash32 *topic)
+bool log_is(const struct log *log, const struct hash32 *event)
 {
-    return log->topics > 0 && hash_eq(&log->topic[0], topic);
+    return log->topics > 0 && hash_eq(&log->topic[0], event);
+}
+
+bool log_amount(const struct log *log, struct amount *ret)
+{
+    size_t n;
+    OWNED uint8_t *data = rpc_read_data(log->data, &n);
+    if (!data || n != WORD)
+        return false;
+    *ret = amount_from_be(data);
+    return true;
 }
 
 /* Fills in the Transfer. False: it calls itself one and is not. */
 static bool transfer_read(const struct log *log, struct auth_event *e)
 {
-    size_t n;
     if (log->topics != 3 || !topic_address(&log->topic[1], &e->from) || !topic_address(&log->topic[2], &e->to))
         return false;
-    OWNED uint8_t *data = rpc_read_data(log->data, &n);
-    if (!data || n != 32)
+    if (!log_amount(log, &e->value))
         return false;
-    e->value = amount_from_be(data);
     e->kind = AUTH_EVENT_TRANSFER;
     e->log_index = log->index;
     return true;
@@ -193,13 +193,13 @@ bool receipt_find(const struct receipt *r, const struct address *token, const st
         if (!address_eq(&log->address, token))
             continue;
         if (seen) {
-            if (is_event(log, &topic_transfer) && !transfer_read(log, &e))
+            if (log_is(log, &topic_transfer) && !transfer_read(log, &e))
                 return false;
             *ret = e;
             return true;
         }
-        bool used = is_event(log, &topic_authorization_used);
-        if (!used && !is_event(log, &topic_authorization_canceled))
+        bool used = log_is(log, &topic_authorization_used);
+        if (!used && !log_is(log, &topic_authorization_canceled))
             continue;
         if (log->topics != 3 || !hash_eq(&log->topic[1], &who) || !hash_eq(&log->topic[2], nonce))
             continue;
@@ -239,7 +239,8 @@ json_t *logs_of_nonce(const struct address *token, const struct address *payer, 
     return params;
 }
 
-bool receipt_each_transfer(const struct receipt *r, const struct address *token, const struct address *to, transfer_fn *fn, void *arg)
+bool receipt_each_transfer(const struct receipt *r, const struct address *token, const struct address *to,
+                           transfer_fn *fn, void *arg)
 {
     const struct log *before = NULL;
     if (!r->found || !r->success)
@@ -253,9 +254,10 @@ bool receipt_each_transfer(const struct receipt *r, const struct address *token,
         struct auth_event e = {
             .kind = AUTH_EVENT_NO_TRANSFER, .tx = r->tx, .block_hash = r->block_hash, .block = r->block
         };
-        if (is_event(log, &topic_transfer) && transfer_read(log, &e) && (!to || address_eq(&e.to, to))) {
+        if (log_is(log, &topic_transfer) && transfer_read(log, &e) && (!to || address_eq(&e.to, to))) {
             struct hash32 from = topic_of(&e.from);
-            bool belongs = before && is_event(before, &topic_authorization_used) && before->topics == 3 && hash_eq(&before->topic[1], &from);
+            bool belongs = before && log_is(before, &topic_authorization_used) && before->topics == 3 &&
+                           hash_eq(&before->topic[1], &from);
             fn(arg, &e, belongs ? &before->topic[2] : NULL);
         }
         before = log;

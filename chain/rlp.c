@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "chain/internal.h"
 
 /* A short length stands in the tag itself, a long one behind it in as few bytes as it takes. */
@@ -49,4 +51,55 @@ void rlp_list(struct buf *b, const struct buf *items)
 {
     add_head(b, 0xc0, items->n);
     buf_add(b, items->p, items->n);
+}
+
+/* ---- in ---- */
+
+/* The length that stands in `size` bytes behind the tag: a long one, in as few bytes as it takes. */
+static bool read_length(struct slice s, size_t size, size_t *ret)
+{
+    size_t n = 0;
+    if (size > sizeof n || s.n < size || s.p[0] == 0)
+        return false;
+    for (size_t i = 0; i < size; i++)
+        n = n << 8 | (uint8_t)s.p[i];
+    *ret = n;
+    return n > 55;
+}
+
+bool rlp_next(struct slice *rest, struct rlp_item *ret)
+{
+    if (rest->n == 0)
+        return false;
+    const uint8_t tag = (uint8_t)rest->p[0], base = tag < 0xc0 ? 0x80 : 0xc0;
+    size_t head = tag < 0x80 ? 0 : 1, n = tag < 0x80 ? 1 : (size_t)(tag - base);
+    if (n > 55) {
+        const size_t size = n - 55;
+        if (!read_length((struct slice){ rest->p + 1, rest->n - 1 }, size, &n))
+            return false;
+        head += size;
+    }
+    if (n > rest->n - head)
+        return false;
+    if (tag == 0x81 && (uint8_t)rest->p[1] < 0x80) /* such a byte is its own spelling */
+        return false;
+    *ret = (struct rlp_item){ tag >= 0xc0, { rest->p + head, n }, { rest->p, head + n } };
+    *rest = (struct slice){ rest->p + head + n, rest->n - head - n };
+    return true;
+}
+
+bool rlp_read_amount(const struct rlp_item *i, size_t max_bytes, struct amount *ret)
+{
+    uint8_t be[32] = { 0 };
+    if (i->is_list || i->body.n > max_bytes || i->body.n > sizeof be || (i->body.n > 0 && i->body.p[0] == 0))
+        return false;
+    memcpy(be + sizeof be - i->body.n, i->body.p, i->body.n);
+    *ret = amount_from_be(be);
+    return true;
+}
+
+bool rlp_read_u64(const struct rlp_item *i, uint64_t *ret)
+{
+    struct amount a;
+    return rlp_read_amount(i, 8, &a) && amount_u64(a, ret);
 }

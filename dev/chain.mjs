@@ -157,17 +157,17 @@ export class Chain {
     }
 }
 
-function anvilPath() {
+export function anvilPath() {
     const arch = { x64: 'amd64', arm64: 'arm64' }[process.arch];
     return join(here, `node_modules/@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`);
 }
 
-async function ready(chain, child, deadlineMs = 60_000) {
+export async function nodeAnswers(chain, child, chainId, deadlineMs = 60_000) {
     for (const end = Date.now() + deadlineMs; Date.now() < end; await sleep(30)) {
         if (child.exitCode !== null || child.signalCode !== null)
             throw new Error(`the chain's node ended at once (${child.exitCode ?? child.signalCode})`);
         const id = await chain.rpc.call('eth_chainId').catch(() => null);
-        if (Number(id) === CHAIN_ID)
+        if (Number(id) === chainId)
             return;
     }
     throw new Error('the chain does not answer');
@@ -175,7 +175,7 @@ async function ready(chain, child, deadlineMs = 60_000) {
 
 // The node makes a genesis block at each start, also when it loads a state. Payonce knows a chain by its genesis, so
 // it has to come out the same.
-function genesisTime(dir) {
+export function genesisTime(dir) {
     const path = join(dir, 'genesis-time');
     if (!existsSync(path))
         writeFileSync(path, String(Math.floor(Date.now() / 1000)));
@@ -200,7 +200,7 @@ export async function startChain(
     const failed = new Promise((_, no) => child.once('error', no));
     const chain = new Chain(`http://127.0.0.1:${port}`, child.pid);
     chain.child = child;
-    await Promise.race([ready(chain, child), failed]);
+    await Promise.race([nodeAnswers(chain, child, CHAIN_ID), failed]);
     await chain.rpc.call('anvil_setTime', Math.floor(Date.now() / 1000));
     if (fresh)
         await populate(chain);

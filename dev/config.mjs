@@ -2,6 +2,7 @@
 import { payTo } from './accounts.mjs';
 
 export const NETWORK = 'eip155:84532';
+export const TEMPO = 'eip155:42431';
 const price = (amount) => [{ network: NETWORK, token: 'USDC', amount }];
 const read = { method: 'GET', side_effect: 'read', cacheable: true, mime_type: 'application/json' };
 
@@ -26,7 +27,10 @@ export const demoTools = [
     },
 ];
 
-export function makeConfig({ ports, stateDir, tools = demoTools, depth = 1, rpc, database, extra = {}, network = {} }) {
+// tempo: settings of the second network, on which every tool has the same price in pathUSD; none: one network.
+export function makeConfig(
+    { ports, stateDir, tools = demoTools, depth = 1, rpc, database, extra = {}, network = {}, tempo },
+) {
     return {
         public_url: `http://127.0.0.1:${ports.gateway}`,
         listen: `127.0.0.1:${ports.gateway}`,
@@ -35,10 +39,18 @@ export function makeConfig({ ports, stateDir, tools = demoTools, depth = 1, rpc,
         ...(database && { database }),
         networks: [{
             id: NETWORK, rpc: rpc ?? [`http://127.0.0.1:${ports.node}`], pay_to: payTo, depth, ...network,
-        }],
-        tools: tools.map(({ example, ...tool }) => ({ upstream: `http://127.0.0.1:${ports.upstream}`, ...tool })),
+        }, ...(tempo ? [{ id: TEMPO, rpc: [`http://127.0.0.1:${ports.tempo}`], pay_to: payTo, ...tempo }] : [])],
+        tools: tools.map(({ example, ...tool }) => ({
+            upstream: `http://127.0.0.1:${ports.upstream}`, ...tool,
+            ...(tempo && tool.prices && { prices: onBothRails(tool.prices) }),
+        })),
         ...extra,
     };
+}
+
+// A tool that names its prices there has them already.
+function onBothRails(prices) {
+    return prices.some(({ network }) => network === TEMPO) ? prices : [...prices, { network: TEMPO, token: 'pathUSD', amount: prices[0].amount }];
 }
 
 // The tools as var/dev.json lists them.

@@ -8,12 +8,14 @@ import {
     folderAboveDatabase, keepSecret, portTaken, ports, privateFolder, root, secretFile, stateFolder,
 } from './place.mjs';
 import { forget, launch, recall, remember, run, stop, tail, until } from './process.mjs';
+import { PATH_USD, TEMPO_ID, Tempo, startTempo } from './tempo.mjs';
 import { USDC } from './usdc.mjs';
 
 export const BLOCK_TIME = 2;
+const TEMPO_BLOCK_TIME = 1;
 const REFUND_ATOMS = 100_000_000n;
 // In the order of their start; they stop in the other one.
-export const parts = ['node', 'postgres', 'upstream', 'settler', 'gateway'];
+export const parts = ['node', 'tempo', 'postgres', 'upstream', 'settler', 'gateway'];
 
 // Trouble that is told in words, without a stack.
 export class Trouble extends Error {}
@@ -33,7 +35,7 @@ export class Installation {
     prepare() {
         folderAboveDatabase(this.vars);
         folderAboveDatabase(this.stateDir);
-        for (const name of ['run', 'log', 'keys', 'chain', 'shop', 'buyer'])
+        for (const name of ['run', 'log', 'keys', 'chain', 'tempo', 'shop', 'buyer'])
             privateFolder(join(this.vars, name));
         this.env = {
             PAYONCE_RELAYER_KEY_FILE: secretFile(join(this.vars, 'keys/relayer'), relayer.key),
@@ -46,7 +48,8 @@ export class Installation {
         const accepts = [{ network: NETWORK, token: 'USDC', pay_to: sellerPayTo }];
         const refunds = [{ network: NETWORK, token: 'USDC', mode: 'automatic', after_s: 0, every_s: 2 }];
         const extra = { sellers: [{ name: 'demo', key: 'open', accepts }], refunds };
-        const config = makeConfig({ ports: this.ports, stateDir: this.stateDir, network, extra });
+        const tempo = { block_time_ms: TEMPO_BLOCK_TIME * 1000, finality_blocks: 1 };
+        const config = makeConfig({ ports: this.ports, stateDir: this.stateDir, network, extra, tempo });
         writeFileSync(this.config, `${JSON.stringify(config, null, 2)}\n`);
     }
 
@@ -103,6 +106,20 @@ export class Installation {
         return `chain ${CHAIN_ID} at ${this.urls.node}, at block ${number}, one every ${BLOCK_TIME} s`;
     }
 
+    async startTempo() {
+        if (this.pid('tempo') === null) {
+            const chain = await startTempo({
+                dir: join(this.vars, 'tempo'), port: this.ports.tempo, blockTime: TEMPO_BLOCK_TIME, interval: 2,
+                log: this.logFile('tempo'), detached: true,
+            });
+            remember(this.pidFile('tempo'), chain.pid);
+            chain.child.unref();
+        }
+        this.tempo = new Tempo(this.urls.tempo, this.pid('tempo'));
+        const { number } = await this.tempo.block();
+        return `chain ${TEMPO_ID} (Tempo) at ${this.urls.tempo}, at block ${number}, one every ${TEMPO_BLOCK_TIME} s`;
+    }
+
     // Also when it runs: the program then only says where.
     async startPostgres() {
         const { conninfo, pid } = JSON.parse(await this.insist(['database', 'start']));
@@ -142,7 +159,7 @@ export class Installation {
 
     start(part) {
         return {
-            node: () => this.startNode(), postgres: () => this.startPostgres(), upstream: () => this.startUpstream(),
+            node: () => this.startNode(), tempo: () => this.startTempo(), postgres: () => this.startPostgres(), upstream: () => this.startUpstream(),
             settler: () => this.startSettler(), gateway: () => this.startGateway(),
         }[part]();
     }
@@ -175,13 +192,14 @@ export class Installation {
     }
 
     describe() {
-        const { gateway, admin, node } = this.urls;
+        const { gateway, admin, node, tempo } = this.urls;
         writeFileSync(this.description, `${JSON.stringify({
             gateway, admin, rpc: node, chain_id: CHAIN_ID, token: USDC, pay_to: payTo, accounts: buyers,
+            tempo: { rpc: tempo, chain_id: TEMPO_ID, token: PATH_USD },
             refund_wallet: refundWallet.address, receipt_signer: receiptSigner.address,
             facilitator: { url: gateway, pay_to: sellerPayTo },
             tools: toolList(gateway), database: this.database,
-            pids: Object.fromEntries(['gateway', 'settler', 'postgres', 'node'].map((part) => [part, this.pid(part)])),
+            pids: Object.fromEntries(['gateway', 'settler', 'postgres', 'node', 'tempo'].map((part) => [part, this.pid(part)])),
         }, null, 2)}\n`, { mode: 0o600 });
     }
 

@@ -40,15 +40,15 @@ export function stateFolder(vars) {
     return join('/var/lib/payonce-dev', tag);
 }
 
-// PAYONCE_PORT_BASE moves all four ports, for a second installation on one machine.
+// PAYONCE_PORT_BASE moves all five ports, for a second installation on one machine.
 export function ports() {
     const base = process.env.PAYONCE_PORT_BASE;
     if (base === undefined)
-        return { gateway: 4021, admin: 4022, upstream: 4030, node: 8545 };
+        return { gateway: 4021, admin: 4022, upstream: 4030, node: 8545, tempo: 8546 };
     const first = Number(base);
-    if (!Number.isInteger(first) || first < 1024 || first > 65532)
-        throw new Error(`PAYONCE_PORT_BASE is "${base}", not a port number from 1024 to 65532`);
-    return { gateway: first, admin: first + 1, upstream: first + 2, node: first + 3 };
+    if (!Number.isInteger(first) || first < 1024 || first > 65531)
+        throw new Error(`PAYONCE_PORT_BASE is "${base}", not a port number from 1024 to 65531`);
+    return { gateway: first, admin: first + 1, upstream: first + 2, node: first + 3, tempo: first + 4 };
 }
 
 export function portTaken(port) {

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { toolList } from './config.mjs';
+import { NETWORK, TEMPO, toolList } from './config.mjs';
 import { sellerPayTo } from './accounts.mjs';
 import { Installation, Trouble, parts } from './installation.mjs';
 import { root } from './place.mjs';
@@ -36,11 +36,17 @@ async function build() {
 
 // ---- one paid call ----
 
+// The same thing twice, once on each rail: by an x402 authorization, and by MPP's transaction on Tempo.
+async function pay() {
+    const [x402, mpp] = toolList(it.urls.gateway).map(({ url }) => url);
+    await payOn('An agent buys with x402', x402, ['--network', NETWORK, '--rpc', it.urls.node]);
+    await payOn('An agent buys with MPP on Tempo', mpp, ['--network', TEMPO, '--rpc', it.urls.tempo]);
+}
+
 // Shows the agent's own words. Its status is 0 only when the call was paid and answered.
-function pay() {
-    const url = toolList(it.urls.gateway)[0].url;
-    const args = ['pay', url, '--key-file', it.buyerKey, '--store', join(it.vars, 'buyer'), '--rpc', it.urls.node];
-    say(`\n${paint(1, 'An agent buys')} ${url}\n`);
+function payOn(what, url, where) {
+    const args = ['pay', url, '--key-file', it.buyerKey, '--store', join(it.vars, 'buyer'), ...where];
+    say(`\n${paint(1, what)}: ${url}\n`);
     const stdio = ['ignore', 'inherit', 'inherit'];
     const child = spawn(it.program, args, { stdio, cwd: root });
     return new Promise((done, failed) => {

@@ -20,6 +20,9 @@ const char *words_event(const char *event)
     static const struct word events[] = {
         { "accepted", "Payment accepted, the call begins" },
         { "accepted_again", "The call begins once more" },
+        { "accepted_first", "Payment accepted; it is settled before the call begins" },
+        { "work_begun", "The payment is proven, the call begins" },
+        { "work_put_back", "The call was interrupted and is to begin again" },
         { "work_done", "The call was answered" },
         { "work_failed", "The call failed" },
         { "work_lost", "The call's outcome is unknown" },

@@ -31,7 +31,7 @@ struct desk {
 
     bool poor, dear;                 /* said once: out of gas money, fees above the limit */
     bool open;                       /* something is on its way: look often */
-    int64_t open_at_ms, resolve_at_ms, scan_at_ms, reconcile_at_ms;
+    int64_t open_at_ms, resolve_at_ms, scan_at_ms, reconcile_at_ms, orphans_at_ms;
     uint64_t scan_span;              /* blocks of one range, as the provider takes them */
 };
 
@@ -43,6 +43,8 @@ bool desk_lease(struct desk *d);     /* the relayer wallet's lease */
 bool desk_submit(struct desk *d);    /* due -> signed, committed -> broadcast */
 bool desk_prove(struct desk *d);     /* mined -> proofs; what never left us is broadcast again */
 bool desk_resolve(struct desk *d);   /* unknowns whose next look has come */
+bool desk_charges(struct desk *d);   /* on Tempo, instead of submit, prove and resolve: payers' transactions */
+bool desk_orphans(struct desk *d);   /* and what of them nobody presented */
 bool desk_seen(struct desk *d);      /* head and final block into the database, once reorganisations are dealt with */
 bool desk_reorg(struct desk *d);     /* proofs whose block left the chain are undone */
 bool desk_scan(struct desk *d);      /* every Transfer to our wallets, up to the final block */

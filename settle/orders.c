@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
+
 static struct id_text id_text(const char *prefix, const struct order_id *id)
 {
     struct id_text t;
@@ -46,6 +48,8 @@ bool receipt_id_read(struct slice s, struct order_id *ret)
 static const struct { const char *name; enum verdict verdict; } verdicts[] = {
     { "new", VERDICT_NEW },
     { "accepted", VERDICT_ACCEPTED },
+    { "to_settle", VERDICT_TO_SETTLE },
+    { "begin", VERDICT_BEGIN },
     { "resent", VERDICT_RESENT },
     { "again", VERDICT_AGAIN },
     { "takeover", VERDICT_TAKEOVER },
@@ -182,6 +186,29 @@ static uint64_t rank_of(const void *p)
     return rank;
 }
 
+static void set_hex(json_t *o, const char *key, const void *p, size_t n)
+{
+    OWNED char *hex = mem_new(2 * n + 1);
+    hex_write_bare(hex, p, n);
+    json_object_set_new(o, key, json_string(hex));
+}
+
+static void add_charge(struct db_args *a, const struct order_charge *c)
+{
+    if (!c) {
+        arg_null(a);
+        return;
+    }
+    JSON *o = json_object();
+    set_hex(o, "challenge", c->challenge.b, 32);
+    set_hex(o, "tx", c->tx.b, 32);
+    set_hex(o, "memo", c->memo.b, 32);
+    if (c->raw.n > 0)
+        set_hex(o, "raw", c->raw.p, c->raw.n);
+    OWNED char *text = json_write(o);
+    arg_text(a, text);
+}
+
 void orders_accept(struct db *db, const struct order_id *instance, int lease_s, const struct payment *p, bool has_code, bool verified,
                    const struct order_call *call, int need_s, const char *by, int64_t deadline_ms, order_accepted_fn *fn, void *arg)
 {
@@ -197,7 +224,7 @@ void orders_accept(struct db *db, const struct order_id *instance, int lease_s, 
     arg_int(&a, lease_s);
     arg_bytes(&a, order.b, 16);
     arg_bytes(&a, receipt.b, 16);
-    arg_text(&a, "x402");
+    arg_text(&a, call->rail);
     arg_int(&a, p->version);
     arg_text(&a, call->tool);
     arg_text(&a, call->side_effect);
@@ -221,10 +248,43 @@ void orders_accept(struct db *db, const struct order_id *instance, int lease_s, 
     arg_bool(&a, verified);
     arg_text(&a, by);
     add_repeat(&a, call);
+    arg_bool(&a, call->pay_first);
+    add_charge(&a, call->charge);
     if (call->is_new)
-        db_call_grouped(db, "order_accept", &a, rank_of(call->repeat.asked ? call->repeat.key.b : p->auth.nonce.b), deadline_ms, accepted, c);
+        db_call_grouped(db, "order_accept", &a, rank_of(call->repeat.asked ? call->repeat.key.b : p->auth.nonce.b),
+                        deadline_ms, accepted, c);
     else                                         /* it locks an order that others work on, too */
         db_call(db, "order_accept", &a, deadline_ms, accepted, c);
+}
+
+static void begun(void *arg, enum db_rc rc, const struct db_rows *rows)
+{
+    OWNED struct call *c = arg;
+    struct order_accepted r = { .verdict = VERDICT_IN_FLIGHT };
+    if (rc == DB_OK && !verdict_read(rows, &r.verdict))
+        rc = DB_REFUSED;
+    if (rc == DB_OK) {
+        (void)row_copy(rows, 0, "receipt", r.receipt.b, sizeof r.receipt.b);
+        r.epoch = (int)row_int(rows, 0, "epoch");
+    }
+    c->accepted(c->arg, rc, &r);
+}
+
+void orders_begin(struct db *db, const struct order_id *order, const struct order_id *instance, int lease_s, int64_t now_ms, const char *by,
+                  int64_t deadline_ms, order_accepted_fn *fn, void *arg)
+{
+    struct order_id attempt;
+    struct call *c = call_new(arg);
+    DB_ARGS a = { 0 };
+    c->accepted = fn;
+    bytes_random(&attempt, sizeof attempt);
+    arg_bytes(&a, order->b, 16);
+    arg_bytes(&a, attempt.b, 16);
+    arg_bytes(&a, instance->b, 16);
+    arg_int(&a, lease_s);
+    arg_int(&a, now_ms);
+    arg_text(&a, by);
+    db_call(db, "order_begin", &a, deadline_ms, begun, c);
 }
 
 static void finished(void *arg, enum db_rc rc, const struct db_rows *rows)

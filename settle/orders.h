@@ -5,7 +5,7 @@
 #ifndef SETTLE_ORDERS_H
 #define SETTLE_ORDERS_H
 
-#include "settle/x402.h"
+#include "settle/payment.h"
 #include "sql/sql.h"
 
 struct order_id { uint8_t b[16]; };
@@ -18,6 +18,8 @@ bool receipt_id_read(struct slice s, struct order_id *ret) MUST_CHECK;
 enum verdict {
     VERDICT_NEW,              /* nothing here knows this payment */
     VERDICT_ACCEPTED,         /* stored; this caller runs the work, under `epoch` */
+    VERDICT_TO_SETTLE,        /* stored and due; the work waits until the money is proven */
+    VERDICT_BEGIN,            /* the money is proven, the work waits: orders_begin may take it */
     VERDICT_RESENT,           /* the answer is kept, and this authorization is now to pay it */
     VERDICT_AGAIN,            /* the work failed: accept may run it again */
     VERDICT_TAKEOVER,         /* the work's lease seems dead: accept may run it again, but its first run may still count */
@@ -47,11 +49,17 @@ void orders_find(struct db *db, const struct payment *p, const struct hash32 *re
 /* What may be a free repeat: the question's key, how long its answer is good and how often it is given, and the chain's time now. */
 struct order_repeat { bool asked; struct hash32 key; unsigned window_s, max; };
 
+/* A payment that is a transaction of the payer's own: raw is for us to send, or empty where the payer did. */
+struct order_charge { struct hash32 challenge, tx, memo; struct slice raw; };
+
 struct order_call {                  /* what the payment is for */
+    const char *rail;
+    const struct order_charge *charge; /* NULL: an authorization that we submit */
     const char *tool, *side_effect, *method;
     struct slice target;
     struct hash32 request;
-    bool cacheable, idempotent, is_new; /* is_new: as far as is known, no order has to do with the payment yet */
+    bool cacheable, idempotent, pay_first;
+    bool is_new;                     /* as far as is known, no order has to do with the payment yet */
     struct order_repeat repeat;
     int64_t now_ms;                  /* by the chain's clock */
 };
@@ -76,6 +84,11 @@ typedef void order_accepted_fn(void *arg, enum db_rc rc, const struct order_acce
  * Durable before act: after VERDICT_ACCEPTED the authorization is committed and the work's lease is this instance's. */
 void orders_accept(struct db *db, const struct order_id *instance, int lease_s, const struct payment *p, bool has_code, bool verified,
                    const struct order_call *call, int need_s, const char *by, int64_t deadline_ms, order_accepted_fn *fn, void *arg);
+
+/* The work of VERDICT_BEGIN: VERDICT_ACCEPTED with a new epoch, or how the order stands now. Of what is found, only verdict, receipt and
+ * epoch are set. */
+void orders_begin(struct db *db, const struct order_id *order, const struct order_id *instance, int lease_s, int64_t now_ms, const char *by,
+                  int64_t deadline_ms, order_accepted_fn *fn, void *arg);
 
 enum work_axis { WORK_AXIS_DONE, WORK_AXIS_FAILED, WORK_AXIS_LOST };
 /* headers and body as they are to be kept, sealed; digest and size are the body's own. */

@@ -96,3 +96,17 @@ enum quote_rc quote_read(const struct quote_key *k, struct slice text, const cha
     memcpy(ret_id->b, raw, 16);
     return (int64_t)expires >= now ? QUOTE_OK : QUOTE_EXPIRED;
 }
+
+/* 128 random bits. The kernel is asked for many at once, since a call to it costs more than the rest of a quote. */
+struct quote_id quote_fresh(void)
+{
+    static struct quote_id stock[16];
+    static size_t left;
+    if (left == 0) {
+        bytes_random(stock, sizeof stock);
+        left = COUNT(stock);
+    }
+    struct quote_id id = stock[--left];
+    bytes_wipe(&stock[left], sizeof id);
+    return id;
+}

@@ -15,6 +15,7 @@ struct quote_text { char s[64]; };   /* base64url of id, expiry and MAC: 54 char
 /* 64 hex digits a line, in a file of mode 0600. */
 bool quote_key_load(const char *path, struct quote_key *ret) MUST_CHECK;
 void quote_key_wipe(struct quote_key *k);
+struct quote_id quote_fresh(void);
 /* The offer of `price` for one request (its digest), to be taken until `expires` (unix seconds). */
 void quote_write(const struct quote_key *k, const struct quote_id *id, int64_t expires, const char *tool, const struct hash32 *request,
                  const struct price *price, struct quote_text *ret);

@@ -36,8 +36,13 @@ static json_t *log_params(const struct scan *s, uint64_t from, uint64_t to)
     memcpy(topic + 12, s->wallet->b, 20);
     for (size_t i = 0; i < n->token_count; i++)
         json_array_append_new(tokens, json_string(address_lower(&n->tokens[i].address).s));
-    return json_pack("[{s:o, s:o, s:o, s:[s, n, o]}]", "fromBlock", rpc_u64(from), "toBlock", rpc_u64(to), "address", tokens, "topics",
-                     hash_text(&topic_transfer).s, rpc_hex(topic, 32));
+    json_t *filter = json_pack("{s:o, s:o, s:[s, n, o]}", "fromBlock", rpc_u64(from), "toBlock", rpc_u64(to), "topics",
+                               hash_text(&topic_transfer).s, rpc_hex(topic, 32));
+    if (n->tempo) /* a wrong token is found by its memo */
+        json_decref(tokens);
+    else
+        json_object_set_new(filter, "address", tokens);
+    return json_pack("[o]", filter);
 }
 
 /* Every log of the range that an endpoint has. What fewer endpoints have than must agree does not count; where one is enough, all are

@@ -65,12 +65,19 @@ static bool turn(struct desk *d, const struct settler_options *o)
         return true;
     (void)desk_reorg(d);
     (void)desk_seen(d);
-    if (desk_lease(d)) {
-        (void)desk_prove(d);
-        (void)desk_submit(d);
+    const bool owner = desk_lease(d);
+    if (d->net->tempo) {
+        (void)desk_charges(d);
+    } else {
+        if (owner) {
+            (void)desk_prove(d);
+            (void)desk_submit(d);
+        }
+        (void)desk_resolve(d);
     }
-    (void)desk_resolve(d);
     (void)desk_scan(d);
+    if (d->net->tempo)
+        (void)desk_orphans(d);
     beside(d, o);
     return true;
 }

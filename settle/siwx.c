@@ -1,7 +1,6 @@
 #include "settle/siwx.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -132,24 +131,12 @@ static struct hash32 digest_of(const json_t *fields)
 
 /* ---- times ---- */
 
-/* 2027-01-15T08:00:00.000Z, or with an offset from UTC. False: no such time. */
 static bool read_time(const char *s, int64_t *ret)
 {
-    struct tm tm = { 0 };
-    const char *p = strptime(s, "%Y-%m-%dT%H:%M:%S", &tm);
-    long offset = 0;
-    if (!p)
+    int64_t ms;
+    if (!time_read(s, &ms))
         return false;
-    if (*p == '.')
-        p += 1 + strspn(p + 1, "0123456789");
-    if (*p == '+' || *p == '-') {
-        if (strlen(p) != 6 || p[3] != ':' || strspn(p + 1, "0123456789") != 2 || strspn(p + 4, "0123456789") != 2)
-            return false;
-        offset = (strtol(p + 1, NULL, 10) * 60 + strtol(p + 4, NULL, 10)) * (*p == '-' ? -60 : 60);
-    } else if (strcmp(p, "Z") != 0) {
-        return false;
-    }
-    *ret = timegm(&tm) - offset;
+    *ret = ms / 1000;
     return true;
 }
 

@@ -9,6 +9,8 @@ struct net {
     const char *id;                  /* "eip155:84532" */
     const char *v1_name;             /* NULL: x402 v1 clients cannot name it */
     uint64_t chain_id;
+    const char *realm;               /* of our challenges: public_url's host */
+    bool tempo;                      /* its payers send transactions of their own: MPP, and no x402 */
     const char **rpc;                /* endpoints, at least one */
     size_t rpc_count;
     int64_t rpc_timeout_ms;          /* 5,000 */
@@ -43,6 +45,7 @@ struct terms {
     const struct price *prices;      /* in order of preference */
     size_t price_count;
     unsigned max_timeout_s;          /* maxTimeoutSeconds of the offers */
+    bool pay_first;                  /* the money is settled and proven before the work begins */
 };
 
 /* Seconds that an authorization must still have when it is to be sent: to be mined at depth with some blocks missed. */

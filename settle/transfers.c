@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "chain/tempo_tx.h"
 #include "settle/desk.h"
+#include "settle/mpp_challenge.h"
 
 enum { ITEMS_MAX = 50, SPAN_FIRST = 64, SPAN_MAX = 2000 };
 
@@ -20,24 +22,27 @@ struct reading {
     struct desk *d;
     transfer_wanted_fn *wanted;
     const void *arg;
-    const struct token *token;       /* of the receipt that is read now */
+    const struct receipt *receipt;   /* that is read now */
+    const struct token *token;       /* likewise */
     uint64_t block_time;
     json_t *found;
 };
 
-static void found(void *arg, const struct auth_event *e, const struct hash32 *nonce)
+static void add(const struct reading *x, const struct auth_event *e, const struct address *asset, const struct hash32 *nonce,
+                const struct hash32 *memo)
 {
-    const struct reading *x = arg;
     if (!x->wanted(x->arg, &e->from, &e->to))
         return;
     json_t *f = json_object();
     json_set_bare(f, "tx", e->tx.b, 32);
     json_set_bare(f, "block_hash", e->block_hash.b, 32);
-    json_set_bare(f, "asset", x->token->address.b, 20);
+    json_set_bare(f, "asset", asset->b, 20);
     json_set_bare(f, "sender", e->from.b, 20);
     json_set_bare(f, "receiver", e->to.b, 20);
     if (nonce)
         json_set_bare(f, "nonce", nonce->b, 32);
+    if (memo)
+        json_set_bare(f, "memo", memo->b, 32);
     json_object_set_new(f, "amount", json_string(amount_text(e->value).s));
     json_object_set_new(f, "log_index", json_integer((json_int_t)e->log_index));
     json_object_set_new(f, "block", json_integer((json_int_t)e->block));
@@ -45,9 +50,38 @@ static void found(void *arg, const struct auth_event *e, const struct hash32 *no
     json_array_append_new(x->found, f);
 }
 
+static void found(void *arg, const struct auth_event *e, const struct hash32 *nonce)
+{
+    const struct reading *x = arg;
+    add(x, e, &x->token->address, nonce, NULL);
+}
+
+static bool is_ours(const struct net *n, const struct address *token)
+{
+    for (size_t i = 0; i < n->token_count; i++)
+        if (address_eq(&n->tokens[i].address, token))
+            return true;
+    return false;
+}
+
+/* On Tempo: of our tokens, and of any where the memo names a challenge of ours. */
+static void moved(void *arg, const struct tempo_moved *m)
+{
+    const struct reading *x = arg;
+    const struct net *n = x->d->net;
+    const struct auth_event e = { .kind = AUTH_EVENT_TRANSFER, .tx = x->receipt->tx, .block_hash = x->receipt->block_hash,
+                                  .block = x->receipt->block, .log_index = m->log_index, .from = m->from, .to = m->to, .value = m->amount };
+    const bool named = m->has_memo && mpp_memo_of_realm(&m->memo, slice_of(n->realm));
+    if (named || is_ours(n, &m->token))
+        add(x, &e, &m->token, NULL, named ? &m->memo : NULL);
+}
+
 static bool read_receipt(struct reading *x, const struct receipt *r)
 {
     bool ok = r->block <= x->d->final.number;
+    x->receipt = r;
+    if (ok && x->d->net->tempo)
+        return tempo_each_transfer(r, NULL, moved, x);
     for (size_t i = 0; ok && i < x->d->net->token_count; i++) {
         x->token = &x->d->net->tokens[i];
         ok = receipt_each_transfer(r, &x->token->address, NULL, found, x);

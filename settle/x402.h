@@ -9,19 +9,8 @@
 #include <jansson.h>
 
 #include "base/err.h"
-#include "settle/quote.h"
+#include "settle/payment.h"
 #include "settle/reason.h"
-#include "settle/terms.h"
-
-struct payment {
-    int version;                     /* 1 or 2: answers are in the same version */
-    struct authorization auth;
-    struct price price;              /* the offer that it takes: network, token, amount, payee */
-    bool has_quote;
-    struct quote_id quote;
-    char payment_id[129];            /* empty: none */
-    bool signer_proven;              /* an ECDSA signature by the payer. False: only a contract's own code can tell */
-};
 
 /* ---- out: the challenge ---- */
 
@@ -32,9 +21,9 @@ struct challenge *challenge_new(const struct terms *t, const char *public_url, c
                                 const struct key *signer) MUST_CHECK;
 void challenge_free(struct challenge *c);
 
-struct challenge_for { const struct quote_key *key; const struct hash32 *request; struct slice target; int64_t quote_expires; enum reason why; };
+struct challenge_for { const struct quote_key *key; struct quote_id quote; const struct hash32 *request; struct slice target; int64_t quote_expires; enum reason why; };
 /* The value of PAYMENT-REQUIRED (base64), and for v1 clients the members "x402Version", "error" and "accepts" of a JSON
- * object, without its braces (empty when no offer has a v1 name). Each has a fresh quote. */
+ * object, without its braces (empty when no offer has a v1 name). Each has the quote. */
 void challenge_write(const struct challenge *c, const struct challenge_for *f, struct buf *ret_header, struct buf *ret_v1);
 
 /* ---- in: the payment ---- */
@@ -54,8 +43,6 @@ enum reason x402_judge(const struct payment *p, const struct auth_facts *facts);
 /* The signed authorization in a payment's `payload`: its form only. False: ret_detail names the field. */
 bool x402_authorization(const json_t *payload, struct authorization *ret, const char **ret_detail) MUST_CHECK;
 void x402_prove_signer(struct payment *p);               /* signer_proven, from auth and price.token; makes v what the token wants */
-
-bool payment_id_ok(struct slice s);                      /* 16 to 128 of A-Z a-z 0-9 _ - */
 
 /* ---- in: what a facilitator is asked (POST /verify, POST /settle) ---- */
 

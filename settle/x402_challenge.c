@@ -29,23 +29,34 @@ struct challenge {
     struct offers *offers;           /* signed ones; NULL: none */
 };
 
+/* Not written where the work comes first: that is what a client expects. */
+static void add_flow(const struct terms *t, json_t *offer)
+{
+    if (t->pay_first)
+        json_object_set_new(json_object_get(offer, "extra"), "paymentFlow", json_string("upfront"));
+}
+
 static json_t *v2_offer(const struct challenge *c, size_t i)
 {
     const struct terms *t = c->terms;
     const struct price *p = &t->prices[i];
     OWNED char *quote = str_format("%sQ%c", c->mark, (char)('A' + i));
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:{s:s, s:s, s:s}}", "scheme", "exact", "network", p->net->id, "amount",
+    json_t *offer = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:{s:s, s:s, s:s}}", "scheme", "exact", "network", p->net->id, "amount",
                      amount_text(p->amount).s, "asset", address_checksum(&p->token->address).s, "payTo",
                      address_checksum(&p->pay_to).s, "maxTimeoutSeconds", (int)t->max_timeout_s, "extra", "name", p->token->name,
                      "version", p->token->version, "quote", quote);
+    add_flow(t, offer);
+    return offer;
 }
 
 static json_t *v1_offer(const struct terms *t, const struct price *p, const char *url, const char *description, const char *mime)
 {
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:{s:s, s:s}}", "scheme", "exact", "network", p->net->v1_name,
-                     "maxAmountRequired", amount_text(p->amount).s, "resource", url, "description", description, "mimeType",
+    json_t *offer = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:{s:s, s:s}}", "scheme", "exact", "network",
+                     p->net->v1_name, "maxAmountRequired", amount_text(p->amount).s, "resource", url, "description", description, "mimeType",
                      mime, "payTo", address_checksum(&p->pay_to).s, "maxTimeoutSeconds", (int)t->max_timeout_s, "asset",
                      address_checksum(&p->token->address).s, "extra", "name", p->token->name, "version", p->token->version);
+    add_flow(t, offer);
+    return offer;
 }
 
 static json_t *payment_identifier(void)
@@ -149,7 +160,7 @@ static void add_escaped(struct buf *b, struct slice s)
 }
 
 static void fill(struct buf *b, const struct rendered *r, const struct challenge *c, const struct challenge_for *f,
-                 const struct quote_id *id, int version)
+                 int version)
 {
     for (const struct piece *p = r->pieces;; p++) {
         struct quote_text quote;
@@ -165,7 +176,8 @@ static void fill(struct buf *b, const struct rendered *r, const struct challenge
             buf_puts(b, reason_code(f->why, version));
             break;
         case 'Q':
-            quote_write(f->key, id, f->quote_expires, c->terms->tool, f->request, &c->terms->prices[p->price], &quote);
+            quote_write(f->key, &f->quote, f->quote_expires, c->terms->tool, f->request, &c->terms->prices[p->price],
+                        &quote);
             buf_puts(b, quote.s);
             break;
         default:
@@ -174,33 +186,18 @@ static void fill(struct buf *b, const struct rendered *r, const struct challenge
     }
 }
 
-/* 128 random bits. The kernel is asked for many at once, since a call to it costs more than the rest of a quote. */
-static struct quote_id fresh_id(void)
-{
-    static struct quote_id stock[16];
-    static size_t left;
-    if (left == 0) {
-        bytes_random(stock, sizeof stock);
-        left = COUNT(stock);
-    }
-    struct quote_id id = stock[--left];
-    bytes_wipe(&stock[left], sizeof id);
-    return id;
-}
-
 void challenge_write(const struct challenge *c, const struct challenge_for *f, struct buf *ret_header, struct buf *ret_v1)
 {
-    struct quote_id id = fresh_id();
     BUF json = { 0 };
     size_t own = f->target.n * (1 + c->terms->price_count) + sizeof(struct quote_text) * c->terms->price_count + 128;
     buf_reserve(&json, c->v2.n + own);
-    fill(&json, &c->v2, c, f, &id, 2);
+    fill(&json, &c->v2, c, f, 2);
     buf_reserve(ret_header, json.n * 4 / 3 + 4);
     base64_add(ret_header, json.p, json.n);
     if (c->v1.n == 0)
         return;
     BUF v1 = { 0 };
     buf_reserve(&v1, c->v1.n + own);
-    fill(&v1, &c->v1, c, f, &id, 1);
+    fill(&v1, &c->v1, c, f, 1);
     buf_add(ret_v1, v1.p + 1, v1.n - 2);
 }

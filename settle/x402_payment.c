@@ -55,6 +55,12 @@ static bool same_address(const json_t *o, const char *key, const struct address 
     return s.p && address_read(s.p, s.n, &a) && address_eq(&a, want);
 }
 
+/* Money before or after the work: what was accepted is what the tool does now. */
+static bool same_flow(const struct terms *t, const json_t *extra)
+{
+    return t->pay_first ? same_text(extra, "paymentFlow", "upfront") : !json_object_get(extra, "paymentFlow");
+}
+
 /* Is `accepted` this offer, but for the amount, which a quote may have fixed at an older price? */
 static bool is_offer(const struct reading *r, const json_t *accepted, const struct price *p)
 {
@@ -64,7 +70,7 @@ static bool is_offer(const struct reading *r, const json_t *accepted, const stru
            same_address(accepted, "payTo", &p->pay_to) &&
            same_number(json_object_get(accepted, "maxTimeoutSeconds"), r->in->terms->max_timeout_s) &&
            same_text(extra, "name", p->token->name) && same_text(extra, "version", p->token->version) &&
-           json_is_string(json_object_get(extra, "quote"));
+           same_flow(r->in->terms, extra) && json_is_string(json_object_get(extra, "quote"));
 }
 
 static bool knows_network(const struct terms *t, struct slice id, bool v1)

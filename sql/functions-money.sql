@@ -98,7 +98,7 @@ BEGIN
       FROM unnest(p_ids) i CROSS JOIN LATERAL (
             SELECT a.id, a.order_id, a.nonce, p.tx, p.block, p.log_index
               FROM authorizations a JOIN proofs p ON p.authorization_id = a.id JOIN orders o ON o.id = a.order_id
-             WHERE a.id = i AND p.before = 'sent' AND o.authorization_id = a.id AND o.work IN ('done', 'none')
+             WHERE a.id = i AND p.before = 'sent' AND o.authorization_id = a.id AND o.work IN ('done', 'none', 'waiting')
                AND NOT EXISTS (SELECT 1 FROM reviews r WHERE r.authorization_id = a.id) OFFSET 0) x;
     INSERT INTO transfers (network, tx, log_index, asset, sender, receiver, amount, block, block_hash, block_time, nonce, class,
                            authorization_id)

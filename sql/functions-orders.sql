@@ -121,6 +121,7 @@ $$;
 
 -- What a presented authorization gets from an order that was found (design: "What a presented payment gets", c).
 -- replay, not_proven, gone, in_flight, in_review, work_failed_paid: nothing is to be done, only said.
+-- begin: of a pay_first order the money is proven and the work waits: order_begin may take it.
 -- again: the work failed and may run once more on this authorization.  takeover: its lease seems dead, so it may too, but until then
 -- its first run may still finish and be paid, so nothing else may be concluded.  resend: the answer is kept, this authorization may pay it.
 -- pay_again: proven dead or too short of time: a new payment is right.
@@ -133,6 +134,9 @@ DECLARE
     secret boolean := coalesce(o.id = order_of_payment_id(p_payment_id), false) OR coalesce(p_quote = o.quote, false) OR p_authorization IS NULL OR mine = 'released';
     usable boolean := (mine IS NULL OR mine IN ('released', 'held')) AND
                       p_valid_before >= extract(epoch FROM now()) + p_need_s;
+    -- what is on the chain is public: the nonce alone serves only what a free repeat would
+    shown boolean := secret OR (o.cacheable AND EXISTS (SELECT 1 FROM proofs p WHERE p.authorization_id = o.authorization_id
+                                AND p.block_time + coalesce(o.repeat_window_s, 120) >= coalesce(p_now_ms / 1000, extract(epoch FROM now()))));
 BEGIN
     IF o.work = 'lost' THEN
         RETURN CASE WHEN o.idempotent AND usable AND money <> 'settled' THEN 'again' ELSE 'in_review' END;
@@ -143,13 +147,11 @@ BEGIN
         IF NOT EXISTS (SELECT 1 FROM answers WHERE order_id = o.id) OR refund_claimed(o.authorization_id) THEN
             RETURN 'gone';
         END IF;
-        -- what is on the chain is public: the nonce alone serves only what a free repeat would
-        IF secret OR (o.cacheable AND EXISTS (SELECT 1 FROM proofs p WHERE p.authorization_id = o.authorization_id
-                                              AND p.block_time + coalesce(o.repeat_window_s, 120) >=
-                                                  coalesce(p_now_ms / 1000, extract(epoch FROM now())))) THEN
-            RETURN 'replay';
-        END IF;
-        RETURN 'not_proven';
+        RETURN CASE WHEN shown THEN 'replay' ELSE 'not_proven' END;
+    ELSIF money = 'settled' AND order_may_begin(o) THEN
+        RETURN CASE WHEN shown THEN 'begin' ELSE 'not_proven' END;
+    ELSIF o.pay_first AND o.work = 'running' AND NOT lease_alive(o) THEN
+        RETURN CASE WHEN order_harmless(o) THEN 'in_flight' ELSE 'in_review' END;
     ELSIF 'settled' IN (money, mine) THEN
         RETURN CASE WHEN o.work = 'failed' THEN 'work_failed_paid' ELSE 'in_flight' END;
     ELSIF o.work = 'done' AND NOT EXISTS (SELECT 1 FROM answers WHERE order_id = o.id) THEN
@@ -157,6 +159,8 @@ BEGIN
     ELSIF o.work = 'running' AND NOT lease_alive(o) THEN
         RETURN CASE WHEN o.side_effect NOT IN ('none', 'read') AND NOT o.idempotent THEN 'in_review'
                     WHEN usable THEN 'takeover' ELSE 'in_flight' END;
+    ELSIF o.work = 'failed' AND money IN ('due', 'sent') THEN
+        RETURN 'in_flight';                      -- its proof left the chain, and it may come again
     ELSIF o.work = 'failed' THEN
         RETURN CASE WHEN usable THEN 'again' ELSE 'pay_again' END;
     ELSIF o.work = 'done' AND money IN ('expired', 'void') THEN
@@ -208,10 +212,10 @@ CREATE FUNCTION authorization_store(p_order bytea, p_network text, p_asset bytea
     p_attempt bytea, p_id bigint DEFAULT nextval('payonce.authorizations_id_seq')) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO authorizations (id, order_id, network, asset, payer, nonce, payee, amount, valid_after, valid_before, dead_after,
-                                signature, has_code, state, attempt, from_block, next_look)
+                                signature, has_code, state, due_at, attempt, from_block, next_look)
     OVERRIDING SYSTEM VALUE
     SELECT p_id, p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after, p_valid_before, p_valid_before,
-           p_signature, p_has_code, p_state, p_attempt, n.head,
+           p_signature, p_has_code, p_state, CASE WHEN p_state = 'due' THEN now() END, p_attempt, n.head,
            to_timestamp(p_valid_before + CASE WHEN p_state = 'released' AND n.final > 0 THEN n.head_time - n.final_time ELSE 0 END)
       FROM networks n WHERE n.id = p_network;
     RETURN p_id;
@@ -264,7 +268,8 @@ CREATE TYPE order_accepted AS (verdict text, order_id bytea, receipt bytea, epoc
     answer_network text, answer_tx bytea, answer_time bigint, answer_status bigint, answer_headers text, answer_body bytea);
 
 -- Durable before act: the authorization is stored, the order made or found, and the work's lease taken, in one commit.
--- verdict: accepted (run the work, with this epoch), resent (the answer is kept, it is due now), or order_find's words. A payment
+-- verdict: accepted (run the work, with this epoch), to_settle (of a p_pay_first call: it is due now, and its work waits for the
+-- proof), resent (the answer is kept, it is due now), or order_find's words. A payment
 -- that was not verified on the chain (p_verified) is only stored, beside an order that needs none.
 CREATE FUNCTION order_accept(p_attempt bytea, p_instance bytea, p_lease_s integer, p_order bytea, p_receipt bytea,
     p_rail text, p_version integer, p_tool text, p_side_effect text, p_cacheable boolean, p_idempotent boolean,
@@ -272,10 +277,11 @@ CREATE FUNCTION order_accept(p_attempt bytea, p_instance bytea, p_lease_s intege
     p_network text, p_asset bytea, p_payer bytea, p_nonce bytea, p_payee bytea, p_amount numeric,
     p_valid_after numeric, p_valid_before bigint, p_signature bytea, p_has_code boolean, p_need_s integer, p_verified boolean, p_by text DEFAULT NULL,
     p_repeat_key bytea DEFAULT NULL, p_window_s integer DEFAULT NULL, p_repeat_max integer DEFAULT NULL, p_now_ms bigint DEFAULT NULL,
-    OUT told order_accepted)
+    p_pay_first boolean DEFAULT false, p_charge text DEFAULT NULL, OUT told order_accepted)
 LANGUAGE plpgsql AS $$
 DECLARE
     m record; r record; o orders; a authorizations; paying bigint; was text; done boolean; left_behind boolean; by_whom jsonb := p_by::jsonb;
+    charge jsonb := p_charge::jsonb;
     facts jsonb := jsonb_build_object('nonce', encode(p_nonce, 'hex'), 'amount', p_amount::text, 'valid_before', p_valid_before);
 BEGIN
     done := lock_identities(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce) IS NULL;
@@ -311,6 +317,9 @@ BEGIN
         ELSIF r.order_id IS NOT NULL THEN
             paying := authorization_store(r.order_id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
                                           p_valid_before, p_signature, p_has_code, 'released', p_attempt);
+            IF charge IS NOT NULL THEN
+                done := charge_keep(paying, p_network, charge, false) IS NULL;
+            END IF;
             done := repeat_keep(paying, r.order_id, p_payer, p_request, p_payment_id) IS NULL;
             told.verdict := CASE r.verdict WHEN 'repeat' THEN 'repeat' ELSE 'repeat_wait' END;
             told.order_id := r.order_id;
@@ -342,22 +351,30 @@ BEGIN
         END IF;
         INSERT INTO orders (id, receipt, rail, wire_version, tool, side_effect, cacheable, idempotent, method, target, request,
                             payment_id, quote, payer, network, asset, payee, amount, authorization_id, work, work_by, work_until,
-                            work_began_at, repeat_key, repeat_no, repeat_window_s)
+                            work_began_at, repeat_key, repeat_no, repeat_window_s, pay_first)
         VALUES (p_order, p_receipt, p_rail, p_version, p_tool, p_side_effect, p_cacheable, p_idempotent, p_method, p_target,
-                p_request, p_payment_id, p_quote, p_payer, p_network, p_asset, p_payee, p_amount, paying, 'running', p_instance,
-                now() + make_interval(secs => p_lease_s), now(), p_repeat_key,
-                CASE WHEN p_repeat_key IS NOT NULL THEN nextval('payonce.repeat_numbers') END, p_window_s);
+                p_request, p_payment_id, p_quote, p_payer, p_network, p_asset, p_payee, p_amount, paying,
+                CASE WHEN p_pay_first THEN 'waiting' ELSE 'running' END, CASE WHEN NOT p_pay_first THEN p_instance END,
+                CASE WHEN NOT p_pay_first THEN now() + make_interval(secs => p_lease_s) END, CASE WHEN NOT p_pay_first THEN now() END,
+                p_repeat_key, CASE WHEN p_repeat_key IS NOT NULL THEN nextval('payonce.repeat_numbers') END, p_window_s, p_pay_first);
         IF a.id IS NULL THEN
             paying := authorization_store(p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
-                                          p_valid_before, p_signature, p_has_code, 'held', p_attempt, paying);
+                                          p_valid_before, p_signature, p_has_code, CASE WHEN p_pay_first THEN 'due' ELSE 'held' END,
+                                          p_attempt, paying);
             done := payment_id_keep(p_payment_id, p_order, p_payer, p_request) IS NULL;
         ELSE
             PERFORM repeat_leave(a.id, p_order);
             PERFORM authorization_rearm(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature, p_has_code, p_attempt);
+            PERFORM authorization_due(a.id) WHERE p_pay_first;
         END IF;
-        done := event_add(p_order, by_whom, 'accepted', NULL, 'work running, money held', facts || jsonb_build_object('tool', p_tool),
-                          p_attempt, true) IS NULL;
-        told.verdict := 'accepted';
+        IF charge IS NOT NULL THEN
+            done := charge_keep(paying, p_network, charge, true) IS NULL;
+        END IF;
+        done := event_add(p_order, by_whom, CASE WHEN p_pay_first THEN 'accepted_first' ELSE 'accepted' END, NULL,
+                          CASE WHEN charge IS NOT NULL THEN 'work waiting, money sent' WHEN p_pay_first THEN 'work waiting, money due'
+                               ELSE 'work running, money held' END,
+                          facts || jsonb_build_object('tool', p_tool), p_attempt, true) IS NULL;
+        told.verdict := CASE WHEN p_pay_first THEN 'to_settle' ELSE 'accepted' END;
         told.order_id := p_order;
         told.receipt := p_receipt;
         told.epoch := 1;
@@ -377,7 +394,8 @@ BEGIN
     told.receipt := o.receipt;
     told.epoch := o.work_epoch;
     IF EXISTS (SELECT 1 FROM authorizations x WHERE x.id = o.authorization_id AND x.attempt = p_attempt) THEN
-        told.verdict := CASE o.work WHEN 'running' THEN 'accepted' ELSE 'resent' END; -- our own commit, whose reply was lost
+        told.verdict := CASE WHEN o.pay_first AND o.work <> 'done' THEN 'to_settle'
+                             WHEN o.work = 'running' THEN 'accepted' ELSE 'resent' END; -- our own commit, whose reply was lost
         RETURN;
     END IF;
     told.verdict := order_decide(o, a.id, p_payment_id, p_quote, p_valid_before, p_need_s, p_now_ms);
@@ -397,6 +415,7 @@ BEGIN
             IF a.id IS NULL THEN
                 paying := authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
                                               p_valid_before, p_signature, p_has_code, 'released', p_attempt);
+                PERFORM charge_keep(paying, p_network, charge, false) WHERE charge IS NOT NULL;
             END IF;
             PERFORM repeat_keep(paying, r.order_id, p_payer, p_request, NULL) WHERE left_behind;
             SELECT * INTO o FROM orders x WHERE x.id = r.order_id;
@@ -425,7 +444,13 @@ BEGIN
             PERFORM authorization_rearm(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature, p_has_code, p_attempt);
         END IF;
         PERFORM order_paid_by(o.id, paying);
-        IF told.verdict <> 'resend' THEN
+        IF told.verdict = 'again' AND o.pay_first THEN
+            UPDATE orders SET work = 'waiting', work_epoch = work_epoch + 1, work_ended_at = NULL, work_note = NULL WHERE id = o.id;
+            PERFORM authorization_due(paying);
+            PERFORM charge_keep(paying, p_network, charge, true) WHERE charge IS NOT NULL;
+            PERFORM event_add(o.id, by_whom, 'accepted_first', was, 'work waiting, money due', facts, p_attempt);
+            told.verdict := 'to_settle';
+        ELSIF told.verdict <> 'resend' THEN
             UPDATE orders SET work = 'running', work_epoch = work_epoch + 1, work_by = p_instance,
                    work_until = now() + make_interval(secs => p_lease_s), work_began_at = now(), work_ended_at = NULL,
                    work_note = NULL
@@ -436,13 +461,15 @@ BEGIN
             told.epoch := o.work_epoch + 1;
         ELSE
             PERFORM authorization_due(paying);
+            PERFORM charge_keep(paying, p_network, charge, true) WHERE charge IS NOT NULL;
             PERFORM event_add(o.id, by_whom, 'resent', was, 'work done, money due', facts, p_attempt);
             told.verdict := 'resent';
         END IF;
     ELSIF a.id IS NULL THEN
         -- not needed, but signed: anybody who saw it can submit it, so it is stored, never sent by us, and watched
-        PERFORM authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
-                                    p_valid_before, p_signature, p_has_code, 'released', p_attempt);
+        paying := authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+                                      p_valid_before, p_signature, p_has_code, 'released', p_attempt);
+        PERFORM charge_keep(paying, p_network, charge, false) WHERE charge IS NOT NULL;
         PERFORM event_add(o.id, by_whom, 'set_aside', NULL, 'money released', facts || jsonb_build_object('answer', told.verdict), p_attempt);
     END IF;
 END $$;
@@ -525,16 +552,19 @@ BEGIN
     UPDATE orders SET delivered_at = now() WHERE id = ANY (hex_ids(p_orders)) AND delivered_at IS NULL;
 END $$;
 
--- Leases whose instance died: a read may be asked again, a write's outcome is unknown. Returns how many.
-CREATE FUNCTION orders_sweep(p_limit integer, p_by text DEFAULT NULL, OUT swept integer) LANGUAGE plpgsql AS $$
+-- Leases whose instance died: a read may be asked again, a write's outcome is unknown; and what was paid p_unbegun_s ago and never
+-- begun. Returns how many.
+CREATE FUNCTION orders_sweep(p_limit integer, p_by text DEFAULT NULL, p_unbegun_s integer DEFAULT 900, OUT swept integer) LANGUAGE plpgsql AS $$
 DECLARE o orders;
 BEGIN
     swept := 0;
     FOR o IN SELECT * FROM orders x WHERE x.work = 'running' AND NOT lease_alive(x)
              ORDER BY x.work_until LIMIT p_limit FOR NO KEY UPDATE SKIP LOCKED
     LOOP
+        swept := swept + 1;
+        CONTINUE WHEN order_put_back(o, p_by::jsonb);
         PERFORM order_work_end(o.id, CASE WHEN o.side_effect IN ('none', 'read') THEN 'failed' ELSE 'lost' END,
                                'the instance that ran it ended', p_by::jsonb);
-        swept := swept + 1;
     END LOOP;
+    swept := swept + orders_unbegun(p_limit, p_unbegun_s, p_by::jsonb);
 END $$;

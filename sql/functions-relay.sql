@@ -323,6 +323,7 @@ CREATE FUNCTION authorization_end(p_id bigint, p_state text, p_note text, p_by t
     OUT ended boolean) LANGUAGE plpgsql AS $$
 DECLARE a authorizations;
 BEGIN
+    PERFORM 1 FROM orders o WHERE o.id = (SELECT x.order_id FROM authorizations x WHERE x.id = p_id) FOR NO KEY UPDATE;
     SELECT * INTO a FROM authorizations WHERE id = p_id FOR UPDATE;
     ended := FOUND AND a.ended_at IS NULL AND (p_state = 'void' OR (p_state = 'expired' AND a.dead_after <= coalesce(p_dead_after, a.dead_after)));
     IF ended THEN
@@ -330,6 +331,8 @@ BEGIN
         DELETE FROM reviews WHERE authorization_id = p_id;
         PERFORM event_add(a.order_id, p_by::jsonb, p_state, 'money ' || a.state, 'money ' || p_state,
                           jsonb_build_object('why', p_note, 'nonce', encode(a.nonce, 'hex')));
+        PERFORM order_work_end(o.id, 'failed', 'its payment is proven dead', p_by::jsonb)
+           FROM orders o WHERE o.id = a.order_id AND o.authorization_id = p_id AND o.work = 'waiting';
         PERFORM pg_notify('payonce_order', encode(a.order_id, 'hex'));
     END IF;
 END $$;
@@ -407,7 +410,7 @@ BEGIN
 END $$;
 
 -- The cursor and what was found, in one commit. Each finding is {"tx", "log_index", "block", "block_hash", "block_time", "asset",
--- "sender", "receiver", "amount", "nonce"?}. With the nonce of an authorization that we know, and its terms (or more money), it is that
+-- "sender", "receiver", "amount", "nonce"?, "memo"?}. With the nonce of an authorization that we know, and its terms (or more money), it is that
 -- one's proof, whoever submitted it; anything else is suspense: no order is known, and a person decides. A wallet that is a seller's own
 -- (p_ours is false) has income that is none of our business: nothing else is booked there.
 CREATE FUNCTION scan_record(p_network text, p_wallet bytea, p_from bigint, p_to bigint, p_to_hash bytea, p_findings text, p_by text,
@@ -419,10 +422,10 @@ BEGIN
     IF NOT moved THEN
         RETURN;
     END IF;
-    INSERT INTO transfers (network, tx, log_index, asset, sender, receiver, amount, block, block_hash, block_time, nonce, class)
+    INSERT INTO transfers (network, tx, log_index, asset, sender, receiver, amount, block, block_hash, block_time, nonce, memo, class)
     SELECT p_network, decode(v->>'tx', 'hex'), (v->>'log_index')::bigint, decode(v->>'asset', 'hex'), decode(v->>'sender', 'hex'),
            decode(v->>'receiver', 'hex'), (v->>'amount')::numeric, (v->>'block')::bigint, decode(v->>'block_hash', 'hex'),
-           (v->>'block_time')::bigint, decode(v->>'nonce', 'hex'), CASE WHEN w.address IS NULL THEN 'suspense' ELSE 'internal' END
+           (v->>'block_time')::bigint, decode(v->>'nonce', 'hex'), decode(v->>'memo', 'hex'), CASE WHEN w.address IS NULL THEN 'suspense' ELSE 'internal' END
       FROM jsonb_array_elements(f) v LEFT JOIN wallets w ON w.network = p_network AND w.address = decode(v->>'sender', 'hex')
      WHERE p_ours ON CONFLICT DO NOTHING;
     SELECT coalesce(jsonb_agg(v || jsonb_build_object('id', a.id)), '[]') INTO proofs

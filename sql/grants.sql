@@ -7,7 +7,7 @@ BEGIN
     END LOOP;
     FOR f IN SELECT p.oid::regprocedure AS name, r.role
                FROM (VALUES
-                ('payonce_gateway', ARRAY['instance_beat', 'instance_end', 'network_pin', 'order_find', 'order_accept', 'order_finish',
+                ('payonce_gateway', ARRAY['instance_beat', 'instance_end', 'network_pin', 'order_find', 'order_accept', 'order_begin', 'charge_find', 'charge_refuse', 'charge_debts', 'order_finish',
                     'orders_delivered', 'events_note', 'order_by_id', 'order_by_receipt', 'order_by_payment_id', 'orders_by_ids',
                     'answer_by_order', 'money_counts',
                      'order_named', 'metrics_read', 'networks_finality', 'settlement_find', 'settlement_accept', 'settlement_read',
@@ -18,7 +18,7 @@ BEGIN
                     'relayer_leave', 'authorizations_claim', 'authorizations_unclaim', 'relay_store', 'relay_broadcast',
                     'relay_open', 'relay_authorizations', 'proofs_record', 'authorizations_look', 'authorizations_look_again', 'authorization_end', 'authorization_doubted', 'authorization_puzzles',
                     'orders_sweep', 'relay_replace', 'relay_drop', 'relay_capped', 'relay_carried', 'blocks_to_check', 'block_undone',
-                    'scan_cursor', 'transfers_known', 'scan_record', 'reconcile', 'money_counts',
+                    'scan_cursor', 'charges_look', 'orphans_book', 'transfers_known', 'scan_record', 'reconcile', 'money_counts',
                     'wallets_pin', 'movement_cursor', 'wallet_open', 'movements_record', 'journal_round', 'wallet_checked', 'gas_due', 'gas_record', 'gas_balance',
                     'debts_approve', 'payouts_due', 'refund_funds_seen', 'payouts_sign', 'payout_store', 'payout_put_off', 'payout_spent', 'payouts_looked', 'payout_elsewhere',
                     'books_at', 'books_block', 'reconciliation_add']),

@@ -11,10 +11,10 @@ const rank = { api: 5, refunds: 4, settle: 3, receipts: 2, chain: 1, sql: 1, bas
 // What others may include of a folder. Within it, everything.
 const publicHeaders = {
     base: /^base\//,
-    chain: /^chain\/chain\.h$/,
+    chain: /^chain\/(chain|tempo_tx)\.h$/,
     sql: /^sql\/sql\.h$/,
     receipts: /^receipts\/receipts\.h$/,
-    settle: /^settle\/(canonical|chain_clock|orders|pin|quote|seal|settlements|settler|siwx|terms|x402)\.h$/,
+    settle: /^settle\/(canonical|chain_clock|mpp_challenge|mpp_credential|mpp_proof|orders|payment|pin|quote|seal|settlements|settler|siwx|terms|x402)\.h$/,
     refunds: /^refunds\/refunds\.h$/,
     api: /(?!)/,
 };
@@ -82,6 +82,16 @@ test('includes go down, and only to public headers', () => {
                 wrong.push(`${at}: "${match[1]}" ${trouble}`);
         }
     assert.deepEqual(wrong, []);
+});
+
+// An order has a payer, a payment and a proof, whatever brought the money; so has its story, its free repeats and its receipt.
+test('orders know no rail by name', () => {
+    const orders = ['settle/orders.h', 'settle/orders.c', 'settle/payment.h', 'settle/canonical.h', 'settle/canonical.c', 'api/gate_pay_first.c',
+        'api/gate_repeat.c', 'api/gate_work.c', 'api/gate_key.c', 'api/explain.c', 'api/story.c', 'receipts/page.c', 'receipts/words.c',
+        'sql/functions-orders.sql', 'sql/functions-pay-first.sql', 'sql/functions-charges.sql', 'sql/functions-repeats.sql',
+        'sql/functions-money.sql', 'sql/functions-events.sql', 'sql/functions-operator.sql', 'sql/views.sql'];
+    const wrong = orders.flatMap((file) => [...matches(file, /x402|\bmpp|tempo/gi, read(file))]);
+    assert.deepEqual(wrong.map(({ at, match }) => `${at}: ${match[0]}`), []);
 });
 
 // A debt has a source, a payer, an asset and an amount, whatever brought the money.

@@ -210,7 +210,7 @@ static void head_and_options(void **state)
                   "Access-Control-Request-Headers: x-one,x-two\r\n\r\n");
     wire_read_answer(fd, false, &answer);
     assert_int_equal(answer_status(&answer), 204);
-    assert_true(answer_has(&answer, "PAYMENT-SIGNATURE, X-PAYMENT, SIGN-IN-WITH-X, Content-Type, Idempotency-Key, "
+    assert_true(answer_has(&answer, "PAYMENT-SIGNATURE, X-PAYMENT, Authorization, Accept-Payment, SIGN-IN-WITH-X, Content-Type, Idempotency-Key, "
                                     "Access-Control-Expose-Headers, Payonce-Retry-Source, traceparent, x-one,x-two"));
     assert_true(answer_has(&answer, "Access-Control-Allow-Methods: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
     assert_true(answer_has(&answer, "Access-Control-Max-Age: "));

@@ -1,5 +1,6 @@
 // The rule that every scenario ends with: no transfer without an order, no paid order without its transfer.
 import assert from 'node:assert/strict';
+import { PATH_USD } from '../../dev/tempo.mjs';
 
 // The database writes bytes as \x00ff, the chain as 0x00ff.
 const keyOf = ({ tx, logIndex, asset, from, to, amount }) =>
@@ -13,10 +14,12 @@ export function wallets(world) {
 
 // What the chain says: every Transfer log to these wallets, of every token. What a seller got without us (the test says which
 // transactions) is not ours to book.
-async function onChain({ chain, tokens, notOurs = new Set() }, ours) {
+async function onChain(world, ours) {
+    const { chain, tokens, notOurs = new Set() } = world;
     const lists = await Promise.all(tokens.map(async (asset) =>
         (await chain.allTransfers(asset)).map((log) => ({ ...log, asset }))));
-    return lists.flat().filter((log) => ours.has(log.to.toLowerCase()) && !notOurs.has(log.tx));
+    const tempo = (await world.tempo?.allTransfers() ?? []).map((log) => ({ ...log, asset: PATH_USD }));
+    return [...lists.flat(), ...tempo].filter((log) => ours.has(log.to.toLowerCase()) && !notOurs.has(log.tx));
 }
 
 // What the database says: the proofs of its orders.

@@ -145,7 +145,7 @@ export async function submit(world, payload) {
 // once, a sale is its order's proof, a debt is in the debts, and what is left is in suspense.
 export async function checkSum(world, deadlineMs = 60_000) {
     const keyOf = ({ tx, logIndex, amount }) => `${tx} ${logIndex} ${amount}`;
-    const onChain = async () => (await world.chain.allTransfers())
+    const onChain = async () => [await world.chain.allTransfers(), await world.tempo?.allTransfers(null) ?? []].flat()
         .filter(({ to }) => to === world.payTo.toLowerCase()).map(keyOf).sort();
     const rows = async (from) => (await world.sql(`SELECT '0x' || encode(tx, 'hex') AS tx, log_index AS "logIndex",
         amount::text FROM ${from}`)).map(keyOf).sort();

@@ -17,6 +17,7 @@ import { startChain, stopChain } from '../../dev/chain.mjs';
 import { demoTools, makeConfig } from '../../dev/config.mjs';
 import { iAmRoot, keepSecret, portTaken, secretFile } from '../../dev/place.mjs';
 import { run, sleep, tail, until } from '../../dev/process.mjs';
+import { startTempo } from '../../dev/tempo.mjs';
 import { USDC } from '../../dev/usdc.mjs';
 import { checkBooks } from './books.mjs';
 import { copyCluster } from './cluster.mjs';
@@ -96,7 +97,8 @@ export class World {
     }
 
     #killAll = () => {
-        for (const pid of [...[...this.#children.values()].map((child) => child.pid), this.chain?.pid, this.postgres])
+        for (const pid of [...[...this.#children.values()].map((child) => child.pid), this.chain?.pid, this.tempo?.pid,
+            this.postgres])
             try {
                 if (pid)
                     process.kill(pid, 'SIGKILL');
@@ -109,7 +111,7 @@ export class World {
 
     async start() {
         this.ports = {};
-        for (const name of ['gateway', 'admin', 'upstream', 'node'])
+        for (const name of ['gateway', 'admin', 'upstream', 'node', ...(this.options.tempo ? ['tempo'] : [])])
             this.ports[name] = await freePort();
         this.rpcUrl = `http://127.0.0.1:${this.ports.node}`;
         this.gateway = `http://127.0.0.1:${this.ports.gateway}`;
@@ -121,6 +123,8 @@ export class World {
             UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1:exitcode=99',
         };
         this.chain = await this.startNode();
+        if (this.options.tempo)
+            this.tempo = await this.startTempo();
         await this.options.beforeConfig?.(this);
         this.config = this.writeConfig('payonce', this.ports);
         await copyCluster(this.stateDir);
@@ -144,6 +148,12 @@ export class World {
         return startChain({ dir: join(this.dir, 'chain'), port: this.ports.node, blockTime, gasLimit, interval });
     }
 
+    // The second rail's chain, in worlds with the option `tempo`: settings of its network.
+    startTempo() {
+        const { tempoBlockTime, interval } = this.options;
+        return startTempo({ dir: join(this.dir, 'tempo'), port: this.ports.tempo, blockTime: tempoBlockTime, interval });
+    }
+
     writeConfig(name, ports, { extra = {}, network = {} } = {}) {
         const path = join(this.dir, `${name}.json`);
         const { tools, depth, database } = this.options;
@@ -151,6 +161,7 @@ export class World {
             ports, stateDir: this.stateDir, tools, depth, database, rpc: this.options.rpc?.(this),
             network: { block_time_ms: Math.max(1, this.options.blockTime) * 1000, ...this.options.network, ...network },
             extra: { ...this.options.extra, ...extra },
+            tempo: this.options.tempo && { depth: 1, finality_blocks: 1, block_time_ms: 1000, ...this.options.tempo },
         });
         writeFileSync(path, JSON.stringify(config, null, 2));
         return path;
@@ -379,6 +390,8 @@ export class World {
         this.postgres = null;
         if (this.chain)
             await stopChain(this.chain, 'SIGKILL');
+        if (this.tempo)
+            await stopChain(this.tempo, 'SIGKILL');
         process.off('exit', this.#killAll);
         if (troubles.length > 0)
             throw troubles[0];

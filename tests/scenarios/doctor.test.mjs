@@ -171,6 +171,14 @@ describe('payonce doctor', () => {
         assert.equal((await world.payonce(['doctor', '--jsno'])).code, 2);
     });
 
+    test('a tool that is paid before the work, and nobody who pays back what fails', async () => {
+        const policy = { network: 'eip155:84532', token: 'USDC', mode: 'manual' };
+        const first = (c) => Object.assign(c.tools[0], { settle: 'before_work' });
+        await finds('warn', /^refunds$/, /countries: .*no policy for USDC on eip155:84532/, { change: first });
+        const { troubles } = await examine({ change: (c) => Object.assign(c, { refunds: [policy] }, void first(c)) });
+        assert.deepEqual(troubles, []);
+    });
+
     // ---- keys ----
 
     test('a key file that is not named, not there, readable by others, too short', async () => {

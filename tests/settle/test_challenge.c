@@ -57,7 +57,7 @@ static void write_for(const struct terms *t, const char *description, const char
 {
     struct challenge *c =
         challenge_new(t, "https://api.example.com", description, description ? "application/json" : NULL, signer);
-    const struct challenge_for f = { &quote_key, &request, slice_of(target), now + 60, why };
+    const struct challenge_for f = { &quote_key, quote_fresh(), &request, slice_of(target), now + 60, why };
     BUF header = { 0 }, v1 = { 0 };
     challenge_write(c, &f, &header, &v1);
     challenge_free(c);

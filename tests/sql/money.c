@@ -215,6 +215,10 @@ enum db_rc accept_rows(const struct ask *a, struct db_rows **ret)
     arg_text(&d, a->by);
     if (a->key)
         add_question(&d, a);
+    for (int i = 0; !a->key && a->pay_first && i < 4; i++)
+        arg_null(&d);
+    if (a->pay_first)
+        arg_bool(&d, true);
     return call(gateway, "order_accept", &d, ret);
 }
 
@@ -240,6 +244,22 @@ void accept_warns(const struct ask *a, int similar)
     assert_int_equal(accept_rows(a, &r), DB_OK);
     verdict_is(r, "accepted");
     assert_int_equal(id_in(r, "similar_order"), similar);
+}
+
+void begin_is(int order, int attempt, int instance, const char *verdict, int epoch)
+{
+    DB_ARGS d = { 0 };
+    DB_ROWS *r = NULL;
+    args_id(&d, order, 16);
+    args_id(&d, attempt, 16);
+    args_id(&d, instance, 16);
+    arg_int(&d, 100);
+    arg_null(&d);
+    arg_text(&d, BY_GATEWAY);
+    assert_int_equal(call(gateway, "order_begin", &d, &r), DB_OK);
+    verdict_is(r, verdict);
+    assert_int_equal(id_in(r, "receipt"), order);
+    assert_int_equal(row_int(r, 0, "epoch"), epoch);
 }
 
 void finish_is(int order, int epoch, const char *work, const char *verdict)

@@ -18,7 +18,7 @@ struct ask {
     int instance, request, payer, nonce, payee, signature, network;
     int quote; /* 0: none */
     const char *payment_id, *side_effect, *amount, *by;
-    bool cacheable, idempotent, has_code, unverified;
+    bool cacheable, idempotent, has_code, unverified, pay_first;
     int key, window_s, repeat_max; /* of a question that may be a free repeat; key 0: none */
     int64_t now_ms;                /* the chain's time; 0: ours */
     int valid_in_s, need_s; /* validBefore: from the test's beginning */
@@ -35,6 +35,7 @@ struct ask again(int attempt); /* the same payment, by its nonce alone */
 /* Each calls the function once as the gateway and compares what it says. order 0: none; epoch 0: no receipt either. */
 void find_is(const struct ask *a, const char *verdict, int order, bool fresh);
 void accept_is(const struct ask *a, const char *verdict, int order, int epoch);
+void begin_is(int order, int attempt, int instance, const char *verdict, int epoch);
 void finish_is(int order, int epoch, const char *work, const char *verdict);
 void accept_warns(const struct ask *a, int similar); /* accepted, and similar_order is told */
 enum db_rc accept_rc(const struct ask *a);

@@ -100,6 +100,22 @@ static void url_form(void **state)
     assert_true(base64url_read("", 0, b, 0));
 }
 
+static void url_any(void **state)
+{
+    (void)state;
+    static const char *const bad[] = { "+/+/", "Zg==", "Zh", "Z", "Zg ", "Zg\n" };
+    OWNED uint8_t *p = NULL;
+    size_t n = 9;
+    assert_true(base64url_read_any("-_-_Zg", 6, &p, &n));
+    assert_int_equal(n, 4);
+    assert_memory_equal(p, "\xfb\xff\xbf" "f", 5); /* and the NUL */
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        uint8_t *none = NULL;
+        assert_false(base64url_read_any(bad[i], strlen(bad[i]), &none, &n));
+        assert_null(none);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -107,6 +123,7 @@ int main(void)
         cmocka_unit_test(all_bytes_and_lengths),
         cmocka_unit_test(junk),
         cmocka_unit_test(url_form),
+        cmocka_unit_test(url_any),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,12 +90,41 @@ static void times(void **state)
     assert_in_range(clock_wall_ms() / 1000 - clock_wall_s() + 1, 0, 2);
 }
 
+static void read_times(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t ms;
+    } good[] = {
+        { "2026-11-24T02:27:50Z", 1795487270000 },      { "2026-11-24t02:27:50.1z", 1795487270100 },
+        { "2026-11-24T02:27:50.123Z", 1795487270123 },  { "2026-11-24T02:27:50.123999Z", 1795487270123 },
+        { "2026-11-24T04:27:50+02:00", 1795487270000 }, { "2026-11-23T21:57:50-04:30", 1795487270000 },
+        { "2024-02-29T12:00:00Z", 1709208000000 },      { "1970-01-01T00:00:00.000-00:00", 0 },
+    };
+    static const char *const bad[] = {
+        "", "2026", "2026-11-24", "2026-11-24T02:27:50", "2026-11-24T02:27Z", "2026-11-24 02:27:50Z", "2026-02-29T02:27:50Z",
+        "2026-13-01T02:27:50Z", "2026-11-24T24:00:00Z", "2026-11-24T02:60:50Z", "2026-11-24T02:27:50.Z", "2026-11-24T02:27:50+2:00",
+        "2026-11-24T02:27:50+0200", "2026-11-24T02:27:50+24:00", "2026-11-24T02:27:50Z ", " 2026-11-24T02:27:50Z",
+        "+026-11-24T02:27:50Z", "2026-11-24T02:27:50,5Z",
+    };
+    int64_t ms;
+    for (size_t i = 0; i < COUNT(good); i++) {
+        assert_true(time_read(good[i].text, &ms));
+        assert_int_equal(ms, good[i].ms);
+    }
+    for (size_t i = 0; i < COUNT(bad); i++)
+        if (time_read(bad[i], &ms))
+            fail_msg("%s is no time", bad[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_line_an_event),
         cmocka_unit_test(below_the_level_nothing),
         cmocka_unit_test(times),
+        cmocka_unit_test(read_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
