@@ -1,6 +1,14 @@
 #include "api/doctor.h"
+#include "settle/quote.h"
 
-bool doctor_key(struct doctor *d, const char *variable, const char *what, struct key *ret)
+static bool is_quote_key(const char *path)
+{
+    SCOPE(quote_key_wipe) struct quote_key k = { .n = 0 };
+    return quote_key_load(path, &k);
+}
+
+/* lines: there may be several, the keys before. */
+static bool check_key(struct doctor *d, const char *variable, const char *what, bool lines, struct key *ret)
 {
     const char *path = getenv(variable);
     if (!path || !*path) {
@@ -8,7 +16,8 @@ bool doctor_key(struct doctor *d, const char *variable, const char *what, struct
                    "%s is not set: make a key file (openssl rand -hex 32, mode 600) and name it there", variable);
         return false;
     }
-    switch (key_load(path, ret)) {
+    const enum key_rc rc = key_load(path, ret);
+    switch (rc == KEY_BAD && lines && is_quote_key(path) ? KEY_OK : rc) {
     case KEY_OK:
         return true;
     case KEY_NO_FILE:
@@ -24,6 +33,11 @@ bool doctor_key(struct doctor *d, const char *variable, const char *what, struct
     abort();
 }
 
+bool doctor_key(struct doctor *d, const char *variable, const char *what, struct key *ret)
+{
+    return check_key(d, variable, what, false, ret);
+}
+
 void doctor_keys(struct doctor *d)
 {
     SCOPE(key_wipe) struct key k = { 0 };
@@ -32,6 +46,6 @@ void doctor_keys(struct doctor *d)
         d->relayer = k.address;
         doctor_say(d, FINDING_OK, "relayer key", "for %s", address_checksum(&k.address).s);
     }
-    if (doctor_key(d, "PAYONCE_QUOTE_KEY_FILE", "quote key", &k))
+    if (check_key(d, "PAYONCE_QUOTE_KEY_FILE", "quote key", true, &k))
         doctor_say(d, FINDING_OK, "quote key", "present");
 }

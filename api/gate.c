@@ -102,11 +102,15 @@ struct step gate_find(struct request *rq)
     return request_wait(rq);
 }
 
-/* A 402 after a wait for the chain: what was new then may be another copy's order now, and its money on the way. */
+/* A 402 after a wait for the chain: what was new then may be another copy's order now, and its money on the way. One that paid us
+ * gets none: stored here, its settler will say so in a moment; else it was used outside of this service, or before a restore. */
 static struct step refuse_or_say(struct request *rq)
 {
     struct call *c = gate_call(rq);
     bool free_to = c->verdict == VERDICT_NEW || c->verdict == VERDICT_AGAIN || c->verdict == VERDICT_RESEND;
+    if (free_to && c->paid_us)
+        return c->known == KNOWN_NONE ? gate_problem(rq, ERR_AUTHORIZATION_SPENT, NULL)
+                                      : outcome_read(rq, &c->order, &c->outcome, gate_in_flight);
     return free_to ? gate_challenge(rq, c->reason) : gate_say(rq);
 }
 
@@ -115,6 +119,7 @@ static void have_found_again(void *arg, enum db_rc rc, const struct order_found 
     struct call *c = gate_call(arg);
     c->verdict = found->verdict;
     c->order = found->order;
+    c->known = found->known;
     request_go(arg, rc == DB_OK ? refuse_or_say : gate_store_down);
 }
 

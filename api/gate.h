@@ -62,6 +62,7 @@ struct call {
     int need_s;
     int64_t asked_ms;                /* when the database or the upstream was asked what it is asked now */
     bool verified, has_code;         /* by one block of the chain */
+    bool paid_us;                    /* its nonce is used, by a transfer to us */
 
     struct order_repeat repeat;      /* of a cacheable tool: the question's key */
     bool is_repeat;                  /* it waits to be given the answer of another, or was */

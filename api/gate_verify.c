@@ -15,29 +15,14 @@ static struct step chain_down(struct request *rq)
 
 /* ---- a used nonce that is not booked: what did it do? ---- */
 
-static struct step spent_here(struct request *rq)
-{
-    return gate_problem(rq, ERR_AUTHORIZATION_SPENT, NULL);
-}
-
-/* It is stored here and landed, and the settler has not booked it yet: it will say so in a moment. */
-static struct step spent_unbooked(struct request *rq)
-{
-    struct call *c = gate_call(rq);
-    return outcome_read(rq, &c->order, &c->outcome, gate_in_flight);
-}
-
-/* Cancelled or paid to somebody else: nothing of it is ours, a new payment is right. Paid to us: it was used outside of this
- * service (or before a restore); never 402, since money moved. No log: nobody knows. */
+/* Cancelled or paid to somebody else: nothing of it is ours, a new payment is right. Paid to us: never 402, since money moved.
+ * Whose it is the database says, which is asked again: another copy may have stored it, and the settler sent it, meanwhile. No
+ * log: nobody knows. */
 static void have_spent(void *arg, const struct spent *s)
 {
     struct call *c = gate_call(arg);
-    if (!s->known)
-        request_go(arg, chain_down);
-    else if (s->event.kind == AUTH_EVENT_TRANSFER && address_eq(&s->event.to, &c->payment.price.pay_to))
-        request_go(arg, c->known == KNOWN_NONE ? spent_here : spent_unbooked);
-    else
-        request_go(arg, gate_refuse);
+    c->paid_us = s->known && s->event.kind == AUTH_EVENT_TRANSFER && address_eq(&s->event.to, &c->payment.price.pay_to);
+    request_go(arg, s->known ? gate_refuse : chain_down);
 }
 
 /* ---- terms, chain ---- */
@@ -130,6 +115,7 @@ struct order_call gate_order_call(struct request *rq)
         .request = c->request,
         .cacheable = c->tool->cacheable,
         .idempotent = c->tool->upstream_idempotent,
+        .is_new = c->verdict == VERDICT_NEW,
         .pay_first = c->pay_first,
         .rail = c->rail->name,
         .charge = c->rail == &rail_mpp ? &c->mpp.charge : NULL,

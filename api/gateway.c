@@ -275,7 +275,7 @@ int gateway_main(const struct config *c)
         return 1;
     }
     if (!key || !quote_key_load(key, &g.quote_key)) {
-        (void)fprintf(stderr, "payonce gateway: PAYONCE_QUOTE_KEY_FILE must name a file of mode 0600 with 64 hex digits\n");
+        (void)fprintf(stderr, "payonce gateway: PAYONCE_QUOTE_KEY_FILE must name a file of mode 0600 with 64 hex digits a line\n");
         return 2;
     }
     if (!receipt_key_load(&g))

@@ -111,8 +111,12 @@ static void encode(struct buf *b, const char *alphabet, const uint8_t *p, size_t
 {
     buf_reserve(b, n / 3 * 4 + 4);
     char *to = b->p + b->n;
-    for (; n >= 3; p += 3, n -= 3)
-        to = encode_group(to, alphabet, (unsigned)p[0] << 16 | (unsigned)p[1] << 8 | p[2], 4);
+    for (; n >= 3; p += 3, n -= 3, to += 4) {
+        to[0] = alphabet[p[0] >> 2];
+        to[1] = alphabet[(p[0] & 3) << 4 | p[1] >> 4];
+        to[2] = alphabet[(p[1] & 15) << 2 | p[2] >> 6];
+        to[3] = alphabet[p[2] & 63];
+    }
     if (n > 0)
         to = encode_group(to, alphabet, (unsigned)p[0] << 16 | (n > 1 ? (unsigned)p[1] << 8 : 0), n + 1);
     for (size_t i = n; pad && n > 0 && i < 3; i++)

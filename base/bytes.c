@@ -78,26 +78,23 @@ void buf_done(struct buf *b)
 
 /* ---- hex ---- */
 
-static int digit_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
+/* The digit's value and one; 0: it is none. */
+static const uint8_t digit[256] = {
+    ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+    ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+    ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
+};
 
 bool hex_read_any(const char *s, size_t n, uint8_t *ret, size_t max, size_t *ret_n)
 {
+    const uint8_t *p = (const uint8_t *)s;
     if (n < 2 || n % 2 != 0 || s[0] != '0' || s[1] != 'x' || n / 2 - 1 > max)
         return false;
     for (size_t i = 2; i < n; i++)
-        if (digit_value(s[i]) < 0)
+        if (digit[p[i]] == 0)
             return false;
     for (size_t i = 2; i < n; i += 2)
-        ret[i / 2 - 1] = (uint8_t)(digit_value(s[i]) << 4 | digit_value(s[i + 1]));
+        ret[i / 2 - 1] = (uint8_t)((digit[p[i]] - 1) << 4 | (digit[p[i + 1]] - 1));
     *ret_n = n / 2 - 1;
     return true;
 }

@@ -1,5 +1,6 @@
 /* Time. The monotonic clock decides deadlines, the database's clock leases, the chain's block time
- * authorizations; wall time is for people, for quotes and for log lines. */
+ * authorizations; wall time is for people, for quotes and for log lines. In builds with failpoints PAYONCE_WALL_STEP names a file that
+ * says by how many milliseconds it is wrong. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 

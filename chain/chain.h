@@ -222,6 +222,8 @@ struct receipt {
     struct address from;             /* the transaction's sender, where the node says it */
     struct amount gas_price;
     json_t *logs;                    /* owned */
+    struct log *log;                 /* the same, read once; owned */
+    size_t good, count;              /* of `count`, how many are well formed and in order, up to the first that is not */
 };
 bool receipt_read(const json_t *j, struct receipt *ret) MUST_CHECK;      /* false: malformed */
 /* Where a log stands. */

@@ -3,7 +3,7 @@
 #include "chain/check_read.h"
 
 enum {
-    GATHER_MS = 2,
+    GATHER_MS = 1,
     SHARED_READS = 2, /* under way at once */
     LONE_READS = 8,
     PLAIN_MS = 60000, /* how long a node counts as one without Multicall3 */
@@ -31,6 +31,7 @@ struct checker {
     struct read *reads;
     size_t shared_reads, lone_reads;
     struct timer gather;
+    size_t company; /* how many the shared read before had */
     int64_t plain_until_ms;
     uint64_t newest; /* block */
     int64_t newest_ms;
@@ -139,8 +140,11 @@ static void pump(void *arg)
     bool plain = clock_mono_ms() < c->plain_until_ms;
     while (plain && c->fresh.first)
         queue_push(&c->lone, queue_pull(&c->fresh));
-    while (c->fresh.first && c->shared_reads < SHARED_READS)
-        read_start(read_new(c, &c->fresh, SHARE_MAX, true));
+    while (c->fresh.first && c->shared_reads < SHARED_READS) {
+        struct read *r = read_new(c, &c->fresh, SHARE_MAX, true);
+        c->company = r->n;
+        read_start(r);
+    }
     while (c->lone.first && c->lone_reads < LONE_READS) {
         struct read *r = read_new(c, &c->lone, 1, false);
         if (plain)
@@ -350,6 +354,18 @@ void checker_free(struct checker *c)
     free(c);
 }
 
+/* Who got their answers together ask again together: a read waits for as many as the one before it had, and not long; when none is
+ * under way, for half of them, so that the other half is gathered meanwhile. A lone caller waits for nobody. */
+static void gather(struct checker *c)
+{
+    const size_t want = c->shared_reads > 0 ? c->company : (c->company + 1) / 2;
+    const bool all = c->fresh.n >= SHARE_MAX || c->fresh.n >= want;
+    if (c->shared_reads == SHARED_READS)
+        return; /* the end of one of them takes it along */
+    if (all || !timer_is_set(&c->gather))
+        timer_set(c->loop, &c->gather, clock_mono_ms() + (all ? 0 : GATHER_MS), pump, c);
+}
+
 void checker_start(struct checker *c, const struct token *t, const struct authorization *a, auth_facts_fn *fn,
                    void *arg)
 {
@@ -359,12 +375,7 @@ void checker_start(struct checker *c, const struct token *t, const struct author
     };
     authorization_call(&ask->transfer, a);
     queue_push(&c->fresh, ask);
-    if (c->shared_reads == SHARED_READS)
-        return; /* the end of one of them takes it along */
-    if (c->fresh.n >= SHARE_MAX)
-        timer_set(c->loop, &c->gather, clock_mono_ms(), pump, c);
-    else if (!timer_is_set(&c->gather))
-        timer_set(c->loop, &c->gather, clock_mono_ms() + GATHER_MS, pump, c);
+    gather(c);
 }
 
 struct wait {

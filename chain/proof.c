@@ -19,41 +19,6 @@ bool block_read(const json_t *j, struct block *ret)
     return true;
 }
 
-/* ---- receipts ------------------------------------------------------------------------------------ */
-
-bool receipt_read(const json_t *j, struct receipt *ret)
-{
-    struct receipt r = { .found = true, .gas_price = AMOUNT_ZERO };
-    uint64_t status;
-    if (json_is_null(j)) {
-        *ret = (struct receipt){ .found = false };
-        return true;
-    }
-    const json_t *price = json_object_get(j, "effectiveGasPrice"), *from = json_object_get(j, "from");
-    json_t *logs = json_object_get(j, "logs");
-    if (!rpc_read_u64(json_object_get(j, "status"), &status) || status > 1 ||
-        !rpc_read_u64(json_object_get(j, "blockNumber"), &r.block) ||
-        !rpc_read_u64(json_object_get(j, "transactionIndex"), &r.tx_index) ||
-        !rpc_read_u64(json_object_get(j, "gasUsed"), &r.gas_used) ||
-        !rpc_read_hash(json_object_get(j, "transactionHash"), &r.tx) ||
-        !rpc_read_hash(json_object_get(j, "blockHash"), &r.block_hash))
-        return false;
-    if ((price && !rpc_read_amount(price, &r.gas_price)) || (from && !rpc_read_address(from, &r.from)) ||
-        !json_is_array(logs))
-        return false;
-    r.has_from = from != NULL;
-    r.success = status == 1;
-    r.logs = json_incref(logs);
-    *ret = r;
-    return true;
-}
-
-void receipt_done(struct receipt *r)
-{
-    json_decref(r->logs);
-    r->logs = NULL;
-}
-
 /* ---- logs ---------------------------------------------------------------------------------------- */
 
 bool log_read(const json_t *j, const struct receipt *r, struct log *ret)
@@ -91,6 +56,59 @@ bool log_place_read(const json_t *log, struct log_place *ret)
     return true;
 }
 
+/* Many authorizations look for theirs in one receipt, so its logs are read once, up to the first that is malformed or out of order. */
+static void logs_read(struct receipt *r)
+{
+    uint64_t least = 0;
+    r->count = json_array_size(r->logs);
+    r->log = mem_new((r->count + 1) * sizeof *r->log);
+    while (r->good < r->count) {
+        struct log *log = &r->log[r->good];
+        if (!log_read(json_array_get(r->logs, r->good), r, log) || log->index < least)
+            return;
+        least = log->index + 1;
+        r->good++;
+    }
+}
+
+/* ---- receipts ------------------------------------------------------------------------------------ */
+
+bool receipt_read(const json_t *j, struct receipt *ret)
+{
+    struct receipt r = { .found = true, .gas_price = AMOUNT_ZERO };
+    uint64_t status;
+    if (json_is_null(j)) {
+        *ret = (struct receipt){ .found = false };
+        return true;
+    }
+    const json_t *price = json_object_get(j, "effectiveGasPrice"), *from = json_object_get(j, "from");
+    json_t *logs = json_object_get(j, "logs");
+    if (!rpc_read_u64(json_object_get(j, "status"), &status) || status > 1 ||
+        !rpc_read_u64(json_object_get(j, "blockNumber"), &r.block) ||
+        !rpc_read_u64(json_object_get(j, "transactionIndex"), &r.tx_index) ||
+        !rpc_read_u64(json_object_get(j, "gasUsed"), &r.gas_used) ||
+        !rpc_read_hash(json_object_get(j, "transactionHash"), &r.tx) ||
+        !rpc_read_hash(json_object_get(j, "blockHash"), &r.block_hash))
+        return false;
+    if ((price && !rpc_read_amount(price, &r.gas_price)) || (from && !rpc_read_address(from, &r.from)) ||
+        !json_is_array(logs))
+        return false;
+    r.has_from = from != NULL;
+    r.success = status == 1;
+    r.logs = json_incref(logs);
+    logs_read(&r);
+    *ret = r;
+    return true;
+}
+
+void receipt_done(struct receipt *r)
+{
+    json_decref(r->logs);
+    free(r->log);
+    r->logs = NULL;
+    r->log = NULL;
+}
+
 bool receipt_of_logs(const json_t *logs, const struct hash32 *tx, const struct hash32 *block_hash, uint64_t block,
                      struct receipt *ret)
 {
@@ -112,6 +130,7 @@ bool receipt_of_logs(const json_t *logs, const struct hash32 *tx, const struct h
     if (json_array_size(own) == 0)
         return false;
     r.logs = MOVE(own);
+    logs_read(&r);
     *ret = r;
     return true;
 }
@@ -165,28 +184,26 @@ bool receipt_find(const struct receipt *r, const struct address *token, const st
     };
     struct hash32 who = topic_of(payer);
     bool seen = false;
-    uint64_t least = 0;
     if (!r->found || !r->success)
         return false;
-    for (size_t i = 0; i < json_array_size(r->logs); i++) {
-        struct log log;
-        if (!log_read(json_array_get(r->logs, i), r, &log) || log.index < least)
+    for (size_t i = 0; i < r->count; i++) {
+        const struct log *log = &r->log[i];
+        if (i == r->good)
             return false; /* the order is part of the proof */
-        least = log.index + 1;
-        if (!address_eq(&log.address, token))
+        if (!address_eq(&log->address, token))
             continue;
         if (seen) {
-            if (log_is(&log, &topic_transfer) && !transfer_read(&log, &e))
+            if (log_is(log, &topic_transfer) && !transfer_read(log, &e))
                 return false;
             *ret = e;
             return true;
         }
-        bool used = log_is(&log, &topic_authorization_used);
-        if (!used && !log_is(&log, &topic_authorization_canceled))
+        bool used = log_is(log, &topic_authorization_used);
+        if (!used && !log_is(log, &topic_authorization_canceled))
             continue;
-        if (log.topics != 3 || !hash_eq(&log.topic[1], &who) || !hash_eq(&log.topic[2], nonce))
+        if (log->topics != 3 || !hash_eq(&log->topic[1], &who) || !hash_eq(&log->topic[2], nonce))
             continue;
-        e.event_index = e.log_index = log.index;
+        e.event_index = e.log_index = log->index;
         if (!used) {
             e.kind = AUTH_EVENT_CANCELED;
             *ret = e;
@@ -225,25 +242,23 @@ json_t *logs_of_nonce(const struct address *token, const struct address *payer, 
 bool receipt_each_transfer(const struct receipt *r, const struct address *token, const struct address *to,
                            transfer_fn *fn, void *arg)
 {
-    struct log before = { 0 };
-    uint64_t least = 0;
+    const struct log *before = NULL;
     if (!r->found || !r->success)
         return false;
-    for (size_t i = 0; i < json_array_size(r->logs); i++) {
-        struct log log;
-        if (!log_read(json_array_get(r->logs, i), r, &log) || log.index < least)
+    for (size_t i = 0; i < r->count; i++) {
+        const struct log *log = &r->log[i];
+        if (i == r->good)
             return false;
-        least = log.index + 1;
-        if (!address_eq(&log.address, token))
+        if (!address_eq(&log->address, token))
             continue;
         struct auth_event e = {
             .kind = AUTH_EVENT_NO_TRANSFER, .tx = r->tx, .block_hash = r->block_hash, .block = r->block
         };
-        if (log_is(&log, &topic_transfer) && transfer_read(&log, &e) && (!to || address_eq(&e.to, to))) {
+        if (log_is(log, &topic_transfer) && transfer_read(log, &e) && (!to || address_eq(&e.to, to))) {
             struct hash32 from = topic_of(&e.from);
-            bool belongs =
-                log_is(&before, &topic_authorization_used) && before.topics == 3 && hash_eq(&before.topic[1], &from);
-            fn(arg, &e, belongs ? &before.topic[2] : NULL);
+            bool belongs = before && log_is(before, &topic_authorization_used) && before->topics == 3 &&
+                           hash_eq(&before->topic[1], &from);
+            fn(arg, &e, belongs ? &before->topic[2] : NULL);
         }
         before = log;
     }

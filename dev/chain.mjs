@@ -48,7 +48,7 @@ export class Chain {
         return this.read('authorizationState', [payer, nonce], { token });
     }
 
-    async receipt(hash, deadlineMs = 20_000) {
+    async receipt(hash, deadlineMs = 60_000) {
         for (const end = Date.now() + deadlineMs; Date.now() < end; await sleep(50)) {
             const receipt = await this.rpc.call('eth_getTransactionReceipt', hash);
             if (receipt)
@@ -162,7 +162,7 @@ export function anvilPath() {
     return join(here, `node_modules/@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`);
 }
 
-export async function nodeAnswers(chain, child, chainId, deadlineMs = 20_000) {
+export async function nodeAnswers(chain, child, chainId, deadlineMs = 60_000) {
     for (const end = Date.now() + deadlineMs; Date.now() < end; await sleep(30)) {
         if (child.exitCode !== null || child.signalCode !== null)
             throw new Error(`the chain's node ended at once (${child.exitCode ?? child.signalCode})`);

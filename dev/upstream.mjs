@@ -89,24 +89,28 @@ function order(request, body) {
 // ---- what only tests ask for ----
 
 const calls = [];
+const held = [];
 
 const callOf = (request) => ({
     method: request.method, target: request.url, key: request.headers['idempotency-key'] ?? null,
 });
 
-// GET /test/calls: what was asked so far (DELETE forgets it). Any other path below /test/ answers what it received.
+// GET /test/calls: what was asked so far (DELETE forgets it). DELETE /test/held: what waits by hold=1 is answered. Any other
+// path below /test/ answers what it received.
 function testRoute(request, path, body) {
     if (path === '/test/calls')
         return [200, request.method === 'DELETE' ? calls.splice(0) : calls];
+    if (path === '/test/held')
+        return [200, held.splice(0).map((go) => go()).length];
     return [200, { ...callOf(request), headers: request.rawHeaders, body: body.toString('base64') }];
 }
 
 function noteCall(request, path) {
-    if (path !== '/test/calls')
+    if (!['/test/calls', '/test/held'].includes(path))
         calls.push({ ...callOf(request), at: Date.now() });
 }
 
-// Query parameters: delay_ms=N, status=N, size=N (a body of N bytes), binary=1 (all byte values), header=name:value,
+// Query parameters: delay_ms=N, hold=1 (until it is let go), status=N, size=N (a body of N bytes), binary=1 (all byte values), header=name:value,
 // cut=N (the socket closes after N bytes of the body), reset=1 (it closes before any), hang=1 (it never answers).
 function misbehave(response, query, answer) {
     const number = (name) => Number(query.get(name));
@@ -155,6 +159,8 @@ async function serve(request, response) {
         noteCall(request, url.pathname);
         if (url.searchParams.has('delay_ms'))
             await new Promise((done) => setTimeout(done, Number(url.searchParams.get('delay_ms'))));
+        if (url.searchParams.has('hold'))
+            await new Promise((done) => held.push(done));
     }
     const [status, value] = route(request, url, Buffer.concat(chunks));
     const answer = { status, type: 'application/json', body: Buffer.from(`${JSON.stringify(value)}\n`) };

@@ -1,40 +1,58 @@
-/* A receipt as a page: one line with the answer, then everything. It reads without a script, by keyboard and aloud, light and dark, on a
- * phone; an id is selected whole by one click. Everything that came from outside is escaped. */
+/* A receipt as a page: one line with the answer, then everything. It reads without a script, by keyboard and aloud,
+ * light and dark, on a phone; an id is selected whole by one click. Everything that came from outside is escaped. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "receipts/words.h"
 
 static const char style[] =
-    ":root{color-scheme:light dark;--ink:#1b1b1f;--dim:#55555e;--line:#d5d5dc;--paper:#ffffff;--mark:#f2f2f6;--link:#0645ad}"
-    "@media(prefers-color-scheme:dark){:root{--ink:#ececf1;--dim:#b0b0ba;--line:#3c3c46;--paper:#16161a;--mark:#23232a;--link:#9cc4ff}}"
+    ":root{color-scheme:light "
+    "dark;--ink:#1b1b1f;--dim:#55555e;--line:#d5d5dc;--paper:#ffffff;--mark:#f2f2f6;--link:#0645ad}"
+    "@media(prefers-color-scheme:dark){:root{--ink:#ececf1;--dim:#b0b0ba;--line:#3c3c46;--paper:#16161a;--mark:#23232a;"
+    "--link:#9cc4ff}}"
     "*{box-sizing:border-box}body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}"
-    "main{max-width:46rem;margin:0 auto;padding:1.5rem 1rem 3rem}h1{font-size:1.5rem;line-height:1.3;margin:.2rem 0 1rem}"
+    "main{max-width:46rem;margin:0 auto;padding:1.5rem 1rem 3rem}h1{font-size:1.5rem;line-height:1.3;margin:.2rem 0 "
+    "1rem}"
     "h2{font-size:1.1rem;margin:2rem 0 .5rem;border-bottom:1px solid var(--line);padding-bottom:.3rem}p{margin:.4rem 0}"
     ".dim{color:var(--dim)}dl{margin:0;display:grid;grid-template-columns:minmax(8rem,12rem) 1fr;gap:.4rem 1rem}"
-    "dt{color:var(--dim)}dd{margin:0;min-width:0}code{font:.875rem/1.5 ui-monospace,monospace;background:var(--mark);padding:.1rem .3rem;"
+    "dt{color:var(--dim)}dd{margin:0;min-width:0}code{font:.875rem/1.5 "
+    "ui-monospace,monospace;background:var(--mark);padding:.1rem .3rem;"
     "border-radius:.2rem;overflow-wrap:anywhere;user-select:all;-webkit-user-select:all}a{color:var(--link)}"
-    "a:focus-visible{outline:3px solid var(--link);outline-offset:2px}ol{margin:0;padding-left:1.4rem}li{margin:.5rem 0}"
-    "@media(max-width:34rem){dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.7rem}}@media print{a::after{content:none}}";
+    "a:focus-visible{outline:3px solid var(--link);outline-offset:2px}ol{margin:0;padding-left:1.4rem}li{margin:.5rem "
+    "0}"
+    "@media(max-width:34rem){dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.7rem}}@media "
+    "print{a::after{content:none}}";
 
 char *receipt_page_policy(void)
 {
     const struct hash32 h = sha256(style, sizeof style - 1);
     BUF b = { 0 };
     base64_add(&b, h.b, sizeof h.b);
-    return str_format("default-src 'none'; style-src 'sha256-%s'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'", b.p);
+    return str_format(
+        "default-src 'none'; style-src 'sha256-%s'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'", b.p);
 }
 
 static void text(struct buf *b, const char *s)
 {
     for (; *s; s++)
         switch (*s) {
-        case '&': buf_puts(b, "&amp;"); break;
-        case '<': buf_puts(b, "&lt;"); break;
-        case '>': buf_puts(b, "&gt;"); break;
-        case '"': buf_puts(b, "&quot;"); break;
-        case '\'': buf_puts(b, "&#39;"); break;
-        default: buf_add(b, s, 1);
+        case '&':
+            buf_puts(b, "&amp;");
+            break;
+        case '<':
+            buf_puts(b, "&lt;");
+            break;
+        case '>':
+            buf_puts(b, "&gt;");
+            break;
+        case '"':
+            buf_puts(b, "&quot;");
+            break;
+        case '\'':
+            buf_puts(b, "&#39;");
+            break;
+        default:
+            buf_add(b, s, 1);
         }
 }
 
@@ -168,7 +186,8 @@ static void timeline(struct buf *b, const json_t *list, const struct receipt_lin
     size_t i;
     json_t *e;
     buf_puts(b, "<h2>What happened</h2>\n<ol>\n");
-    json_array_foreach(list, i, e) {
+    json_array_foreach(list, i, e)
+    {
         const char *at = json_str(e, "at"), *tx = json_str(e, "transaction");
         buf_puts(b, "<li>");
         if (at)
@@ -195,18 +214,23 @@ static void identity(struct buf *b, const json_t *r, const struct receipt_links 
     plain(b, "Issued", json_str(r, "issued_at"));
     id(b, "Signed by", json_str(signature, "signer"), NULL, l);
     id(b, "Signature", json_str(signature, "value"), NULL, l);
-    buf_puts(b, "</dl>\n<p class=\"dim\">Ask this address with <code>Accept: application/json</code> for the signed record, and check it with ");
-    buf_puts(b, "<code>payonce receipt verify</code>. The keys are at <a href=\"/.well-known/payonce-keys.json\">/.well-known/payonce-keys.json</a>.</p>\n");
+    buf_puts(b, "</dl>\n<p class=\"dim\">Ask this address with <code>Accept: application/json</code> for the signed "
+                "record, and check it with ");
+    buf_puts(b, "<code>payonce receipt verify</code>. The keys are at <a "
+                "href=\"/.well-known/payonce-keys.json\">/.well-known/payonce-keys.json</a>.</p>\n");
 }
 
 void receipt_page(struct buf *b, const json_t *r)
 {
     const json_t *display = json_object_get(r, "display");
-    const struct receipt_links l = { .symbol = json_str(display, "symbol"), .explorer = json_str(display, "explorer"),
+    const struct receipt_links l = { .symbol = json_str(display, "symbol"),
+                                     .explorer = json_str(display, "explorer"),
                                      .decimals = (unsigned)json_integer_value(json_object_get(display, "decimals")) };
-    const char *headline = json_str(r, "headline"), *seller = json_str(r, "seller"), *known_by = json_str(r, "known_by");
+    const char *headline = json_str(r, "headline"), *seller = json_str(r, "seller"),
+               *known_by = json_str(r, "known_by");
     buf_puts(b, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"robots\" content=\"noindex\">\n<title>Receipt: ");
+                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"robots\" "
+                "content=\"noindex\">\n<title>Receipt: ");
     text(b, headline ? headline : "");
     buf_printf(b, "</title>\n<style>%s</style>\n</head>\n<body>\n<main>\n<p class=\"dim\">Receipt", style);
     if (seller) {

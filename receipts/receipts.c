@@ -109,7 +109,8 @@ json_t *order_json(const struct db_rows *r, int row, const struct receipt_links 
     if (row_is(r, row, "status", "processing") || row_is(r, row, "status", "settling"))
         json_object_set_new(o, "retry_after", json_integer(2));
     set_parsed(o, "refunds", r, row, "refunds");
-    json_object_set_new(o, "answer_ready", json_boolean(row_is(r, row, "status", "paid") && row_bool(r, row, "answer_kept")));
+    json_object_set_new(o, "answer_ready",
+                        json_boolean(row_is(r, row, "status", "paid") && row_bool(r, row, "answer_kept")));
     json_object_set_new(o, "receipt_id", json_string(receipt));
     set_url(o, "receipt", l, "receipts", receipt);
     return o;
@@ -167,8 +168,9 @@ static void seal(json_t *o, const struct receipt_links *l)
         json_object_set_new(display, "explorer", json_string(l->explorer));
     json_object_set_new(o, "display", display);
     if (l->signer && state && strcmp(state, "settled") == 0)
-        json_object_set_new(o, "x402_receipt", x402_receipt(l->signer, json_str(payment, "network"), json_str(o, "self"),
-                            json_str(payment, "payer"), now, tx ? tx : ""));
+        json_object_set_new(o, "x402_receipt",
+                            x402_receipt(l->signer, json_str(payment, "network"), json_str(o, "self"),
+                                         json_str(payment, "payer"), now, tx ? tx : ""));
     record_sign(o, l->signer);
 }
 

@@ -94,17 +94,17 @@ json_t *x402_offer(const struct key *signer, size_t accept_index, const struct x
 
 /* JSON Schemas, as the extension's specification has them. */
 #define SCHEMA(key, value)                                                                                             \
-    "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\","                                    \
+    "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\","                               \
     "\"properties\":{\"" key "\":" value "},\"required\":[\"" key "\"]}"
 #define TEXT "{\"type\":\"string\"}"
 #define NUMBER "{\"type\":\"integer\"}"
-static const char offers_schema[] =
-    SCHEMA("offers", "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"format\":" TEXT
-                     ",\"acceptIndex\":" NUMBER ",\"payload\":{\"type\":\"object\",\"properties\":{\"version\":" NUMBER
-                     ",\"resourceUrl\":" TEXT ",\"scheme\":" TEXT ",\"network\":" TEXT ",\"asset\":" TEXT
-                     ",\"payTo\":" TEXT ",\"amount\":" TEXT ",\"validUntil\":" NUMBER
-                     "},\"required\":[\"version\",\"resourceUrl\",\"scheme\",\"network\",\"asset\",\"payTo\",\"amount\"]},"
-                     "\"signature\":" TEXT "},\"required\":[\"format\",\"signature\"]}}");
+static const char offers_schema[] = SCHEMA(
+    "offers",
+    "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"format\":" TEXT ",\"acceptIndex\":" NUMBER
+    ",\"payload\":{\"type\":\"object\",\"properties\":{\"version\":" NUMBER ",\"resourceUrl\":" TEXT ",\"scheme\":" TEXT
+    ",\"network\":" TEXT ",\"asset\":" TEXT ",\"payTo\":" TEXT ",\"amount\":" TEXT ",\"validUntil\":" NUMBER
+    "},\"required\":[\"version\",\"resourceUrl\",\"scheme\",\"network\",\"asset\",\"payTo\",\"amount\"]},"
+    "\"signature\":" TEXT "},\"required\":[\"format\",\"signature\"]}}");
 static const char receipt_schema[] =
     SCHEMA("receipt", "{\"type\":\"object\",\"properties\":{\"format\":" TEXT
                       ",\"payload\":{\"type\":\"object\",\"properties\":{\"version\":" NUMBER ",\"network\":" TEXT

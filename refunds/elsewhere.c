@@ -1,6 +1,7 @@
-/* Was it paid already, from a wallet that this database does not know? One that was restored has forgotten what was paid
- * since its backup, and if the refund wallet was changed too, the wallet of today would be free to pay once more. A debt's
- * nonce is a hash of the debt, whoever pays: the chain is asked for it without naming a wallet, from the debt's source on. */
+/* Was it paid already, from a wallet that this database does not know? One that was restored has forgotten what was
+ * paid since its backup, and if the refund wallet was changed too, the wallet of today would be free to pay once more.
+ * A debt's nonce is a hash of the debt, whoever pays: the chain is asked for it without naming a wallet, from the
+ * debt's source on. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -21,7 +21,8 @@ struct refunds {
     size_t policy_count;
     const struct key *wallet; /* NULL: none */
     struct address relayer;
-    struct book_wallet *wallets; /* what money is paid to, the refund wallet, and those that were refund wallets before */
+    struct book_wallet
+        *wallets; /* what money is paid to, the refund wallet, and those that were refund wallets before */
     size_t wallet_count;
     bool pinned, refused;
     int64_t *pay_at_ms;  /* a policy */
@@ -33,10 +34,12 @@ struct refunds {
 void movements_turn(struct refunds *r, const struct settler_turn *t);
 void gas_turn(struct refunds *r, const struct settler_turn *t);
 void payout_turn(struct refunds *r, const struct settler_turn *t);
-/* Whether debts that are signed for the first time are owed still, as far as the chain tells: a database that was restored
- * has forgotten what was paid, and from which wallet. LOOK_ON: not all of it was read yet, or one was paid: not now. */
+/* Whether debts that are signed for the first time are owed still, as far as the chain tells: a database that was
+ * restored has forgotten what was paid, and from which wallet. LOOK_ON: not all of it was read yet, or one was paid:
+ * not now. */
 enum look { LOOK_CLEAR, LOOK_ON };
-enum look paid_elsewhere(struct refunds *r, const struct settler_turn *t, size_t policy, const struct db_rows *due) MUST_CHECK;
+enum look paid_elsewhere(struct refunds *r, const struct settler_turn *t, size_t policy,
+                         const struct db_rows *due) MUST_CHECK;
 void check_turn(struct refunds *r, const struct settler_turn *t); /* balances against accounts, and the daily report */
 
 /* balanceOf(wallet) at the block. */

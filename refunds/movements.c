@@ -102,7 +102,8 @@ static bool open_wallet(const struct reading *x, uint64_t block)
     rpc_answers_done(&r);
     if (!ok) {
         log_warn("ledger.not_opened",
-                 "network=%s wallet=%s block=%" PRIu64 " hint=the node does not tell the balance there; an archive does",
+                 "network=%s wallet=%s block=%" PRIu64
+                 " hint=the node does not tell the balance there; an archive does",
                  n->id, address_lower(x->wallet).s, block);
         return false;
     }

@@ -103,8 +103,9 @@ static json_t *named_wallets(const struct refunds *r)
     return list;
 }
 
-/* Another refund wallet than the one that signed what is still open is refused: two wallets could pay one debt. Those that
- * paid before are read on, since what they sent is in the books. Asked again and again: a person may name one more. */
+/* Another refund wallet than the one that signed what is still open is refused: two wallets could pay one debt. Those
+ * that paid before are read on, since what they sent is in the books. Asked again and again: a person may name one
+ * more. */
 static bool pin(struct refunds *r, const struct settler_turn *t)
 {
     JSON *list = named_wallets(r);

@@ -91,6 +91,6 @@ bool desk_landed(struct desk *d, const struct log_place *p, struct receipt *ret,
     if (!read_time(d, &r, ret_time))
         return false;
     *ret = r;
-    r.logs = NULL;
+    r = (struct receipt){ .found = false };
     return true;
 }

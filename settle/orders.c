@@ -134,7 +134,7 @@ void orders_find(struct db *db, const struct payment *p, const struct hash32 *re
     arg_bool(&a, p->signer_proven);
     arg_int(&a, need_s);
     arg_int(&a, now_ms);
-    db_call(db, "order_find", &a, deadline_ms, found, c);
+    db_call_grouped(db, "order_find", &a, 0, deadline_ms, found, c);
 }
 
 static void read_repeat(const struct db_rows *rows, struct order_accepted *r)
@@ -176,6 +176,14 @@ static void add_repeat(struct db_args *a, const struct order_call *call)
             arg_null(a);
     }
     arg_int(a, call->now_ms);
+}
+
+/* The first bytes of what it locks. */
+static uint64_t rank_of(const void *p)
+{
+    uint64_t rank;
+    memcpy(&rank, p, sizeof rank);
+    return rank;
 }
 
 static void set_hex(json_t *o, const char *key, const void *p, size_t n)
@@ -242,7 +250,11 @@ void orders_accept(struct db *db, const struct order_id *instance, int lease_s, 
     add_repeat(&a, call);
     arg_bool(&a, call->pay_first);
     add_charge(&a, call->charge);
-    db_call(db, "order_accept", &a, deadline_ms, accepted, c);
+    if (call->is_new)
+        db_call_grouped(db, "order_accept", &a, rank_of(call->repeat.asked ? call->repeat.key.b : p->auth.nonce.b),
+                        deadline_ms, accepted, c);
+    else                                         /* it locks an order that others work on, too */
+        db_call(db, "order_accept", &a, deadline_ms, accepted, c);
 }
 
 static void begun(void *arg, enum db_rc rc, const struct db_rows *rows)
@@ -304,5 +316,5 @@ void orders_finish(struct db *db, const struct order_id *order, int epoch, enum 
     arg_text(&a, by);
     arg_bool(&a, answer && answer->repeatable);
     arg_int(&a, answer ? (int64_t)answer->size : 0);
-    db_call(db, "order_finish", &a, deadline_ms, finished, c);
+    db_call_grouped(db, "order_finish", &a, rank_of(order->b), deadline_ms, finished, c);
 }

@@ -59,6 +59,7 @@ struct order_call {                  /* what the payment is for */
     struct slice target;
     struct hash32 request;
     bool cacheable, idempotent, pay_first;
+    bool is_new;                     /* as far as is known, no order has to do with the payment yet */
     struct order_repeat repeat;
     int64_t now_ms;                  /* by the chain's clock */
 };

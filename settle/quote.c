@@ -6,25 +6,46 @@
 
 enum { MAC = 16, RAW = 16 + 8 + MAC };
 
+/* False: not one to QUOTE_KEYS lines of 64 hex digits each. */
+static bool read_keys(char *text, struct quote_key *ret)
+{
+    char *rest = text;
+    ret->n = 0;
+    for (const char *line; (line = strsep(&rest, "\n")) && (*line || rest); ret->n++) {
+        char hex[2 + 64 + 1] = "0x";
+        const size_t n = strcspn(line, "\r");
+        if (ret->n == QUOTE_KEYS || n != 64 || (line[n] && line[n + 1]))
+            return false;
+        memcpy(hex + 2, line, n);
+        if (!hex_read(hex, 2 + n, ret->b[ret->n], sizeof ret->b[0]))
+            return false;
+    }
+    return ret->n > 0;
+}
+
 bool quote_key_load(const char *path, struct quote_key *ret)
 {
     struct stat st;
     FILE *f = fopen(path, "re");
     if (!f)
         return false;
-    char text[72] = "0x";
+    char text[QUOTE_KEYS * 68] = "";
     bool tight = fstat(fileno(f), &st) == 0 && (st.st_mode & 077) == 0;
-    size_t n = fread(text + 2, 1, 66, f);
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    bool whole = fgetc(f) == EOF && strlen(text) == n;
     (void)fclose(f);
-    while (n > 0 && (text[n + 1] == '\n' || text[n + 1] == '\r'))
-        n--;
-    bool ok = tight && hex_read(text, n + 2, ret->b, sizeof ret->b);
+    bool ok = tight && whole && read_keys(text, ret);
     bytes_wipe(text, sizeof text);
     return ok;
 }
 
+void quote_key_wipe(struct quote_key *k)
+{
+    bytes_wipe(k, sizeof *k);
+}
+
 /* Everything that was offered, in fixed places; the tool's name last, since it alone has no fixed length. */
-static void quote_mac(const struct quote_key *k, const uint8_t head[24], const char *tool, const struct hash32 *request,
+static void quote_mac(const uint8_t key[32], const uint8_t head[24], const char *tool, const struct hash32 *request,
                       const struct price *p, uint8_t ret[MAC])
 {
     uint8_t text[24 + 32 + 8 + 20 + 20 + 32 + 128];
@@ -39,7 +60,7 @@ static void quote_mac(const struct quote_key *k, const uint8_t head[24], const c
     memcpy(at += 20, p->pay_to.b, 20);
     amount_to_be(p->amount, at += 20);
     memcpy(at += 32, tool, name);
-    struct hash32 mac = hmac_sha256(k->b, sizeof k->b, text, (size_t)(at - text) + name);
+    struct hash32 mac = hmac_sha256(key, 32, text, (size_t)(at - text) + name);
     memcpy(ret, mac.b, MAC);
 }
 
@@ -50,7 +71,7 @@ void quote_write(const struct quote_key *k, const struct quote_id *id, int64_t e
     memcpy(raw, id->b, 16);
     for (unsigned i = 0; i < 8; i++)
         raw[16 + i] = (uint8_t)((uint64_t)expires >> (56 - 8 * i));
-    quote_mac(k, raw, tool, request, price, raw + 24);
+    quote_mac(k->b[0], raw, tool, request, price, raw + 24);
     BUF text = { 0 };
     base64url_add(&text, raw, sizeof raw);
     memcpy(ret->s, text.p, text.n + 1);
@@ -60,10 +81,14 @@ enum quote_rc quote_read(const struct quote_key *k, struct slice text, const cha
                          const struct price *price, int64_t now, struct quote_id *ret_id)
 {
     uint8_t raw[RAW], mac[MAC];
+    bool ours = false;
     if (!base64url_read(text.p, text.n, raw, sizeof raw))
         return QUOTE_OTHER;
-    quote_mac(k, raw, tool, request, price, mac);
-    if (!bytes_equal_ct(mac, raw + 24, MAC))
+    for (size_t i = 0; i < k->n && !ours; i++) {
+        quote_mac(k->b[i], raw, tool, request, price, mac);
+        ours = bytes_equal_ct(mac, raw + 24, MAC);
+    }
+    if (!ours)
         return QUOTE_OTHER;
     uint64_t expires = 0;
     for (unsigned i = 0; i < 8; i++)

@@ -5,11 +5,16 @@
 
 #include "settle/terms.h"
 
-struct quote_key { uint8_t b[32]; };
+/* The first makes quotes, sign-in nonces and seals; all of them are honoured. So a key is changed without a loss: behind the one before
+ * at every gateway, then in front of it, and the old one goes when nothing of its time is kept any more. */
+enum { QUOTE_KEYS = 4 };
+struct quote_key { uint8_t b[QUOTE_KEYS][32]; size_t n; };
 struct quote_id { uint8_t b[16]; };
 struct quote_text { char s[64]; };   /* base64url of id, expiry and MAC: 54 characters */
 
-bool quote_key_load(const char *path, struct quote_key *ret) MUST_CHECK;  /* 64 hex digits in a file of mode 0600 */
+/* 64 hex digits a line, in a file of mode 0600. */
+bool quote_key_load(const char *path, struct quote_key *ret) MUST_CHECK;
+void quote_key_wipe(struct quote_key *k);
 struct quote_id quote_fresh(void);
 /* The offer of `price` for one request (its digest), to be taken until `expires` (unix seconds). */
 void quote_write(const struct quote_key *k, const struct quote_id *id, int64_t expires, const char *tool, const struct hash32 *request,

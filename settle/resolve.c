@@ -95,15 +95,26 @@ static void used(struct desk *d, const struct db_rows *rows, int i)
         not_proven(d, rows, i, &e);
 }
 
-static void judge(struct desk *d, const struct db_rows *rows, int i, const struct rpc_answer *a)
+/* False: there was no answer. */
+static bool judge(struct desk *d, const struct db_rows *rows, int i, const struct rpc_answer *a)
 {
     bool is_used;
     if (!desk_read_flag(a, &is_used))
-        return;
+        return false;
     if (is_used)
         used(d, rows, i);
     else if (deadline_passed(d, rows, i))
         (void)end(d, row_int(rows, i, "id"), "expired", "unused at a final block past its deadline", row_int(rows, i, "dead_after"));
+    return true;
+}
+
+static void look_again(struct desk *d, const json_t *ids)
+{
+    DB_ARGS a = { 0 };
+    OWNED char *text = json_write(ids);
+    arg_text(&a, text);
+    if (json_array_size(ids) > 0)
+        (void)!db_wait(d->db, "authorizations_look_again", &a, clock_mono_ms() + DESK_DB_MS, NULL);
 }
 
 bool desk_resolve(struct desk *d)
@@ -124,8 +135,11 @@ bool desk_resolve(struct desk *d)
     for (size_t i = 0; i < n; i++)               /* at the final block once its time decides, at the head before */
         items[i] = desk_ask_flag(rows, (int)i, deadline_passed(d, rows, (int)i) ? d->final.number : d->head.number);
     struct rpc_answers r = quorum_wait(d, items, n);
+    JSON *unanswered = json_array();
     for (size_t i = 0; i < n; i++)
-        judge(d, rows, (int)i, &r.a[i]);
+        if (!judge(d, rows, (int)i, &r.a[i]))
+            json_array_append_new(unanswered, json_integer(row_int(rows, (int)i, "id")));
     rpc_answers_done(&r);
+    look_again(d, unanswered);
     return true;
 }

@@ -7,20 +7,20 @@
 enum { PLAIN = 0, SEALED = 1 };
 
 /* One key for each order: a nonce at random then never meets itself. */
-static struct hash32 key_of(const struct quote_key *k, const struct order_id *order, char what)
+static struct hash32 key_of(const uint8_t key[32], const struct order_id *order, char what)
 {
     static const char label[] = "payonce answer ";
     uint8_t text[sizeof label + sizeof order->b];
     memcpy(text, label, sizeof label - 1);
     text[sizeof label - 1] = (uint8_t)what;
     memcpy(text + sizeof label, order->b, sizeof order->b);
-    return hmac_sha256(k->b, sizeof k->b, text, sizeof text);
+    return hmac_sha256(key, 32, text, sizeof text);
 }
 
 void seal(const struct quote_key *k, const struct order_id *order, char what, struct slice plain, struct buf *ret)
 {
     static const char version = SEALED;
-    struct hash32 key = key_of(k, order, what);
+    struct hash32 key = key_of(k->b[0], order, what);
     buf_add(ret, &version, 1);
     aead_seal(&key, plain, ret);
     bytes_wipe(&key, sizeof key);
@@ -35,8 +35,11 @@ bool seal_open(const struct quote_key *k, const struct order_id *order, char wha
         buf_add(ret, rest.p, rest.n);
         return true;
     }
-    struct hash32 key = key_of(k, order, what);
-    const bool ok = aead_open(&key, rest, ret);
-    bytes_wipe(&key, sizeof key);
+    bool ok = false;
+    for (size_t i = 0; i < k->n && !ok; i++) {
+        struct hash32 key = key_of(k->b[i], order, what);
+        ok = aead_open(&key, rest, ret);
+        bytes_wipe(&key, sizeof key);
+    }
     return ok;
 }

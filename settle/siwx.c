@@ -152,13 +152,13 @@ static bool times_ok(const json_t *o, int64_t now)
 
 /* ---- nonces: twelve bytes at random, the time when they end, and our MAC over both ---- */
 
-static void nonce_mac(const struct quote_key *k, const uint8_t head[16], uint8_t ret[16])
+static void nonce_mac(const uint8_t key[32], const uint8_t head[16], uint8_t ret[16])
 {
     static const char label[] = "payonce sign-in ";
     uint8_t text[sizeof label - 1 + 16];
     memcpy(text, label, sizeof label - 1);
     memcpy(text + sizeof label - 1, head, 16);
-    struct hash32 mac = hmac_sha256(k->b, sizeof k->b, text, sizeof text);
+    struct hash32 mac = hmac_sha256(key, 32, text, sizeof text);
     memcpy(ret, mac.b, 16);
 }
 
@@ -168,7 +168,7 @@ static void nonce_make(const struct quote_key *k, int64_t until, char ret[SIWX_N
     bytes_random(raw, 12);
     for (unsigned i = 0; i < 4; i++)
         raw[12 + i] = (uint8_t)((uint64_t)until >> (24 - 8 * i));
-    nonce_mac(k, raw, raw + 16);
+    nonce_mac(k->b[0], raw, raw + 16);
     hex_write_bare(ret, raw, sizeof raw);
 }
 
@@ -176,13 +176,17 @@ static enum err nonce_check(const struct quote_key *k, struct slice text, int64_
 {
     char hex[2 + SIWX_NONCE_TEXT + 1] = "0x";
     uint8_t mac[16];
+    bool ours = false;
     if (text.n != SIWX_NONCE_TEXT)
         return ERR_SIGN_IN_NONCE;
     memcpy(hex + 2, text.p, text.n);
     if (!hex_read(hex, 2 + SIWX_NONCE_TEXT, ret->b, sizeof ret->b))
         return ERR_SIGN_IN_NONCE;
-    nonce_mac(k, ret->b, mac);
-    if (!bytes_equal_ct(mac, ret->b + 16, sizeof mac))
+    for (size_t i = 0; i < k->n && !ours; i++) {
+        nonce_mac(k->b[i], ret->b, mac);
+        ours = bytes_equal_ct(mac, ret->b + 16, sizeof mac);
+    }
+    if (!ours)
         return ERR_SIGN_IN_NONCE;
     int64_t until = 0;
     for (unsigned i = 0; i < 4; i++)

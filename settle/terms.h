@@ -65,8 +65,8 @@ struct known_by {
     const char *note;                /* NULL: it stands; else why it moves on */
 };
 
-/* The time by which an unknown is known: its last deadline, passed by a final block, and the look behind that, which may be half as
- * late again, and at most a minute. Where the chain stands still, or nobody can read it, that time moves on, and says so; it is never
+/* The time by which an unknown is known: its last deadline, passed by a final block, and the look behind that, which may be a quarter
+ * as late again, at most a minute, and once more where one look gets no answer. Where the chain stands still, or nobody can read it, that time moves on, and says so; it is never
  * in the past. */
 static inline struct known_by terms_known_by(const struct net *n, const struct finality *f, int64_t dead_after, int64_t now)
 {
@@ -80,7 +80,7 @@ static inline struct known_by terms_known_by(const struct net *n, const struct f
         k.note = "the newest final block is older than it should be: the chain stands still or cannot be read, and this moves on until it can";
     }
     behind += 2 * block_s;
-    k.at = dead_after + behind + (behind / 2 < LOOK_S ? behind / 2 : LOOK_S) + SLACK_S;
+    k.at = dead_after + behind + (behind / 2 < 2 * LOOK_S ? behind / 2 : 2 * LOOK_S) + SLACK_S;
     if (k.at <= now) {
         k.at = now + LOOK_S;
         k.note = "its time has passed, and the chain has not proved it yet: it is asked again each minute";

@@ -8,11 +8,24 @@
 
 enum { MARK_SIZE = 16 };
 
+/* A text that is always the same, and what of a request's own follows it: U its target, E the reason, O the signed
+ * offers, Q the quote of a price. */
+struct piece {
+    struct slice text;
+    char then;                       /* NUL: nothing, it is the last */
+    size_t price;
+};
+
+struct rendered {
+    char *text;
+    size_t n;
+    struct piece *pieces;
+};
+
 struct challenge {
     const struct terms *terms;
     char mark[MARK_SIZE + 1];        /* random, so that no text of anybody's contains it */
-    char *header, *v1;               /* v1 is NULL when no offer has a v1 name */
-    size_t header_n, v1_n;
+    struct rendered v2, v1;          /* v1 is empty when no offer has a v1 name */
     struct offers *offers;           /* signed ones; NULL: none */
 };
 
@@ -71,6 +84,25 @@ static void add_offers(struct challenge *c, json_t *v2, const char *public_url, 
     json_object_set_new(json_object_get(v2, "extensions"), "offer-receipt", x402_offer_receipt("offers", json_string(mark)));
 }
 
+static struct rendered cut(const struct challenge *c, char *text)
+{
+    struct rendered r = { .text = text };
+    size_t n = 0;
+    r.n = strlen(r.text);
+    for (const char *from = r.text, *mark; from; n++) {
+        r.pieces = mem_resize(r.pieces, n + 1, sizeof *r.pieces);
+        r.pieces[n] = (struct piece){ .text = slice_of(from) };
+        mark = strstr(from, c->mark);
+        if (mark) {
+            r.pieces[n].text.n = (size_t)(mark - from);
+            r.pieces[n].then = mark[MARK_SIZE];
+            r.pieces[n].price = (size_t)(mark[MARK_SIZE + 1] - 'A'); /* means something behind Q only */
+        }
+        from = mark ? mark + MARK_SIZE + (mark[MARK_SIZE] == 'Q' ? 2 : 1) : NULL;
+    }
+    return r;
+}
+
 struct challenge *challenge_new(const struct terms *t, const char *public_url, const char *description, const char *mime_type,
                                 const struct key *signer)
 {
@@ -92,13 +124,12 @@ struct challenge *challenge_new(const struct terms *t, const char *public_url, c
     }
     if (signer)
         add_offers(c, v2, public_url, signer);
-    c->header = json_write(v2);
+    char *text = json_write(v2);
     if (signer)
-        unquote(c->header, c->mark);
-    c->header_n = strlen(c->header);
+        unquote(text, c->mark);
+    c->v2 = cut(c, text);
     if (json_array_size(json_object_get(v1, "accepts")) > 0)
-        c->v1 = json_write(v1);
-    c->v1_n = c->v1 ? strlen(c->v1) : 0;
+        c->v1 = cut(c, json_write(v1));
     return c;
 }
 
@@ -107,8 +138,10 @@ void challenge_free(struct challenge *c)
     if (!c)
         return;
     offers_free(c->offers);
-    free(c->header);
-    free(c->v1);
+    free(c->v2.text);
+    free(c->v2.pieces);
+    free(c->v1.text);
+    free(c->v1.pieces);
     free(c);
 }
 
@@ -126,38 +159,45 @@ static void add_escaped(struct buf *b, struct slice s)
     buf_add(b, s.p + from, s.n - from);
 }
 
-static void fill(struct buf *b, const char *text, const struct challenge *c, const struct challenge_for *f, int version)
+static void fill(struct buf *b, const struct rendered *r, const struct challenge *c, const struct challenge_for *f,
+                 int version)
 {
-    for (const char *mark; (mark = strstr(text, c->mark)); ) {
-        buf_add(b, text, (size_t)(mark - text));
-        text = mark + MARK_SIZE + 1;
-        if (text[-1] == 'U') {
+    for (const struct piece *p = r->pieces;; p++) {
+        struct quote_text quote;
+        buf_add(b, p->text.p, p->text.n);
+        switch (p->then) {
+        case 'U':
             add_escaped(b, f->target);
-        } else if (text[-1] == 'O') {
+            break;
+        case 'O':
             buf_puts(b, offers_for(c->offers, f->target));
-        } else if (text[-1] == 'E') {
+            break;
+        case 'E':
             buf_puts(b, reason_code(f->why, version));
-        } else {
-            struct quote_text quote;
-            quote_write(f->key, &f->quote, f->quote_expires, c->terms->tool, f->request, &c->terms->prices[*text++ - 'A'], &quote);
+            break;
+        case 'Q':
+            quote_write(f->key, &f->quote, f->quote_expires, c->terms->tool, f->request, &c->terms->prices[p->price],
+                        &quote);
             buf_puts(b, quote.s);
+            break;
+        default:
+            return;
         }
     }
-    buf_puts(b, text);
 }
 
 void challenge_write(const struct challenge *c, const struct challenge_for *f, struct buf *ret_header, struct buf *ret_v1)
 {
     BUF json = { 0 };
     size_t own = f->target.n * (1 + c->terms->price_count) + sizeof(struct quote_text) * c->terms->price_count + 128;
-    buf_reserve(&json, c->header_n + own);
-    fill(&json, c->header, c, f, 2);
+    buf_reserve(&json, c->v2.n + own);
+    fill(&json, &c->v2, c, f, 2);
     buf_reserve(ret_header, json.n * 4 / 3 + 4);
     base64_add(ret_header, json.p, json.n);
-    if (!c->v1)
+    if (c->v1.n == 0)
         return;
     BUF v1 = { 0 };
-    buf_reserve(&v1, c->v1_n + own);
-    fill(&v1, c->v1, c, f, 1);
+    buf_reserve(&v1, c->v1.n + own);
+    fill(&v1, &c->v1, c, f, 1);
     buf_add(ret_v1, v1.p + 1, v1.n - 2);
 }

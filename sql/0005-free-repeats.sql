@@ -50,6 +50,12 @@ CREATE TABLE repeats (
 COMMENT ON COLUMN repeats.request IS 'the digest of its own request, which need not be spelled like the original''s';
 COMMENT ON COLUMN repeats.pays IS 'the original was not charged, and this one became the payer';
 
+-- How many free repeats an order's answer has had. A row of its own: nobody who works on the order waits for it.
+CREATE TABLE repeat_counts (
+    order_id        public_id PRIMARY KEY,
+    n               integer NOT NULL CHECK (n >= 0)
+) WITH (fillfactor = 50);
+
 -- Which call a payment id names: an order's own, or a free repeat of it.
 CREATE TABLE payment_ids (
     payment_id      payment_id NOT NULL,

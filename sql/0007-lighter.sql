@@ -4,6 +4,10 @@
 ALTER TABLE orders DROP CONSTRAINT orders_network_fkey;
 ALTER TABLE authorizations DROP CONSTRAINT authorizations_network_fkey;
 ALTER TABLE transfers DROP CONSTRAINT transfers_network_fkey;
+ALTER TABLE entries DROP CONSTRAINT entries_network_fkey;
+
+-- Which transaction carries what is written by one function, from rows that it has just made and locked.
+ALTER TABLE relay_calls DROP CONSTRAINT relay_calls_transaction_id_fkey, DROP CONSTRAINT relay_calls_authorization_id_fkey;
 
 -- Room on the page for the updates that touch no index: delivered_at, claimed_until.
 ALTER TABLE orders SET (fillfactor = 80);

@@ -6,12 +6,17 @@
 #include "base/log.h"
 #include "sql/internal.h"
 
-enum { STATEMENTS_MAX = 256, REST_MS = 5, REST_MAX_MS = 500 };
+enum {
+    STATEMENTS_MAX = 256,
+    REST_MS = 5,
+    REST_MAX_MS = 500,
+    GROUPS_MAX = 2, /* of one statement under way at once */
+};
 
 enum call_state { CALL_QUEUED, CALL_RESTING, CALL_RUNNING };
 
 struct call {
-    TAILQ_ENTRY(call) entry; /* in queue or resting */
+    TAILQ_ENTRY(call) entry; /* in queue, resting, or running */
     struct db *db;
     enum call_state state;
     struct connection *on; /* CALL_RUNNING */
@@ -20,6 +25,8 @@ struct call {
     int64_t deadline_ms;
     struct timer timer; /* its deadline, or the end of its rest */
     unsigned repeats;
+    bool grouped;
+    uint64_t rank;
     db_done_fn *fn;
     void *arg;
 };
@@ -28,13 +35,15 @@ TAILQ_HEAD(calls, call);
 struct connection {
     struct link link;
     struct db *db;
-    struct call *call;
+    struct calls running; /* one, or a group of one statement */
+    size_t n;
     bool preparing, fresh; /* fresh: the statement under way was prepared for this very call */
     bool prepared[STATEMENTS_MAX];
 };
 
 struct statement {
     char *name, *sql;
+    unsigned groups; /* under way */
 };
 
 struct db {
@@ -74,7 +83,7 @@ static size_t find_statement(struct db *db, const char *function, int args)
             return i;
     if (db->statement_count == STATEMENTS_MAX)
         abort();
-    db->statements[db->statement_count] = (struct statement){ str_copy(name), select_text(function, args) };
+    db->statements[db->statement_count] = (struct statement){ .name = str_copy(name), .sql = select_text(function, args) };
     return db->statement_count++;
 }
 
@@ -84,16 +93,15 @@ static void on_call_timer(void *arg);
 
 static struct calls *list_of(struct call *c)
 {
-    return c->state == CALL_QUEUED ? &c->db->queue : &c->db->resting;
+    return c->state == CALL_QUEUED ? &c->db->queue : c->state == CALL_RESTING ? &c->db->resting : &c->on->running;
 }
 
 static void leave(struct call *c)
 {
     timer_clear(c->db->server.loop, &c->timer);
-    if (c->state != CALL_RUNNING)
-        TAILQ_REMOVE(list_of(c), c, entry);
-    else
-        c->on->call = NULL;
+    TAILQ_REMOVE(list_of(c), c, entry);
+    if (c->state == CALL_RUNNING && --c->on->n == 0 && c->grouped)
+        c->db->statements[c->statement].groups--;
 }
 
 static void end(struct call *c, enum db_rc rc, PGresult *r)
@@ -148,33 +156,93 @@ static bool execute(PGconn *pg, const char *name, const struct db_args *a)
 
 static void send_call(struct connection *k)
 {
-    const struct statement *s = &k->db->statements[k->call->statement];
-    const bool known = k->prepared[k->call->statement];
+    const struct call *c = TAILQ_FIRST(&k->running);
+    const struct statement *s = &k->db->statements[c->statement];
+    const bool known = k->prepared[c->statement];
     k->preparing = !known;
     k->fresh = k->fresh || !known;
-    link_asked(&k->link, known ? execute(k->link.pg, s->name, &k->call->args)
-                               : PQsendPrepare(k->link.pg, s->name, s->sql, 0, NULL));
+    link_asked(&k->link, known ? execute(k->link.pg, s->name, &c->args) : PQsendPrepare(k->link.pg, s->name, s->sql, 0, NULL));
+}
+
+static void send_group(struct connection *k)
+{
+    const struct call *c;
+    bool sent = link_group_begin(&k->link);
+    k->preparing = false;
+    TAILQ_FOREACH(c, &k->running, entry)
+    sent = sent && execute(k->link.pg, k->db->statements[c->statement].name, &c->args);
+    link_group_asked(&k->link, k->n, sent);
+}
+
+static void run_on(struct connection *k, struct call *c)
+{
+    struct call *after = TAILQ_FIRST(&k->running);
+    TAILQ_REMOVE(&k->db->queue, c, entry);
+    c->state = CALL_RUNNING;
+    c->on = k;
+    k->n++;
+    while (after && after->rank <= c->rank)
+        after = TAILQ_NEXT(after, entry);
+    if (after)
+        TAILQ_INSERT_BEFORE(after, c, entry);
+    else
+        TAILQ_INSERT_TAIL(&k->running, c, entry);
+}
+
+/* Those that wait for the same, with it. */
+static void gather(struct connection *k, const struct call *first)
+{
+    struct call *c, *next;
+    k->db->statements[first->statement].groups++;
+    if (!k->prepared[first->statement])
+        return;
+    for (c = TAILQ_FIRST(&k->db->queue); c && k->n < LINK_GROUP_MAX; c = next) {
+        next = TAILQ_NEXT(c, entry);
+        if (c->grouped && c->statement == first->statement)
+            run_on(k, c);
+    }
 }
 
 static struct connection *idle_connection(struct db *db)
 {
     for (unsigned i = 0; i < db->connection_count; i++)
-        if (db->connections[i].link.state == LINK_UP && !db->connections[i].call)
+        if (db->connections[i].link.state == LINK_UP && db->connections[i].n == 0)
             return &db->connections[i];
+    return NULL;
+}
+
+static struct call *next_call(struct db *db)
+{
+    struct call *c;
+    TAILQ_FOREACH(c, &db->queue, entry)
+    if (!c->grouped || db->statements[c->statement].groups < GROUPS_MAX)
+        return c;
     return NULL;
 }
 
 static void dispatch(struct db *db)
 {
     struct connection *k;
-    while (!TAILQ_EMPTY(&db->queue) && (k = idle_connection(db)) != NULL) {
-        struct call *c = TAILQ_FIRST(&db->queue);
-        TAILQ_REMOVE(&db->queue, c, entry);
-        c->state = CALL_RUNNING;
-        c->on = k;
-        k->call = c;
+    struct call *c;
+    while ((c = next_call(db)) != NULL && (k = idle_connection(db)) != NULL) {
         k->fresh = false;
-        send_call(k);
+        run_on(k, c);
+        if (c->grouped)
+            gather(k, c);
+        if (k->n > 1)
+            send_group(k);
+        else
+            send_call(k);
+    }
+}
+
+/* Nothing of what runs there was done, or nobody knows. A group is not formed again: one of it may be why. */
+static void repeat_all(struct connection *k)
+{
+    const bool alone = k->n > 1;
+    for (struct call *c; (c = TAILQ_FIRST(&k->running)) != NULL;) {
+        repeat(c);
+        c->grouped = c->grouped && !alone;
     }
 }
 
@@ -197,8 +265,10 @@ static void on_call_timer(void *arg)
     }
     struct connection *k = c->state == CALL_RUNNING ? c->on : NULL;
     leave(c);
-    if (k)
+    if (k) {
+        repeat_all(k);
         link_drop(&k->link); /* its answer would come to nobody */
+    }
     end(c, DB_UNAVAILABLE, NULL);
 }
 
@@ -213,9 +283,7 @@ static void on_up(void *owner)
 
 static void on_lost(void *owner)
 {
-    struct connection *k = owner;
-    if (k->call)
-        repeat(k->call);
+    repeat_all(owner);
 }
 
 /* Never a parameter: class 22 (data exception) quotes them in its message, the rest keep values to the detail. */
@@ -231,7 +299,7 @@ static void log_refused(const char *name, const PGresult *r)
 
 static void finish(struct connection *k, enum db_rc rc, PGresult *r)
 {
-    struct call *c = k->call;
+    struct call *c = TAILQ_FIRST(&k->running);
     leave(c);
     dispatch(c->db); /* the connection works on while the caller does */
     end(c, rc, r);
@@ -249,26 +317,41 @@ static void on_answer(void *owner, PGresult *r)
             finish(k, DB_OK, r);
             return;
         }
-        k->prepared[k->call->statement] = true;
+        k->prepared[TAILQ_FIRST(&k->running)->statement] = true;
         send_call(k);
         return;
     case VERDICT_RECONNECT:
-        repeat(k->call);
+        repeat_all(k);
         link_drop(&k->link);
         return;
     case VERDICT_REPEAT:
-        repeat(k->call);
+        repeat_all(k);
         dispatch(k->db);
         return;
     case VERDICT_STALE:
     case VERDICT_REFUSED:
-        log_refused(k->db->statements[k->call->statement].name, r);
+        log_refused(k->db->statements[TAILQ_FIRST(&k->running)->statement].name, r);
         finish(k, DB_REFUSED, NULL);
         return;
     }
 }
 
-static const struct link_uses pool_uses = { .up = on_up, .answer = on_answer, .lost = on_lost };
+static void on_answers(void *owner, PGresult *const *r, size_t n)
+{
+    struct connection *k = owner;
+    struct call *calls[LINK_GROUP_MAX];
+    if (n == 0)
+        repeat_all(k);
+    for (size_t i = 0; i < n; i++) {
+        calls[i] = TAILQ_FIRST(&k->running);
+        leave(calls[i]);
+    }
+    dispatch(k->db);
+    for (size_t i = 0; i < n; i++)
+        end(calls[i], DB_OK, r[i]);
+}
+
+static const struct link_uses pool_uses = { .up = on_up, .answer = on_answer, .answers = on_answers, .lost = on_lost };
 
 /* ---- the public face ---- */
 
@@ -288,6 +371,7 @@ struct db *db_open(struct loop *l, const char *conninfo, const char *user, unsig
     for (unsigned i = 0; i < connections; i++) {
         struct connection *k = &db->connections[i];
         *k = (struct connection){ .db = db };
+        TAILQ_INIT(&k->running);
         link_open(&k->link, &db->server, &pool_uses, k, LINK_SETTINGS);
     }
     return db;
@@ -296,8 +380,8 @@ struct db *db_open(struct loop *l, const char *conninfo, const char *user, unsig
 static struct call *any_call(struct db *db)
 {
     for (unsigned i = 0; i < db->connection_count; i++)
-        if (db->connections[i].call)
-            return db->connections[i].call;
+        if (db->connections[i].n > 0)
+            return TAILQ_FIRST(&db->connections[i].running);
     return TAILQ_EMPTY(&db->resting) ? TAILQ_FIRST(&db->queue) : TAILQ_FIRST(&db->resting);
 }
 
@@ -323,7 +407,8 @@ void db_free(struct db *db)
     free(db);
 }
 
-void db_call(struct db *db, const char *function, struct db_args *args, int64_t deadline_ms, db_done_fn *fn, void *arg)
+static void call(struct db *db, const char *function, struct db_args *args, bool grouped, uint64_t rank, int64_t deadline_ms,
+                 db_done_fn *fn, void *arg)
 {
     struct call *c = mem_new(sizeof *c);
     *c = (struct call){
@@ -332,6 +417,8 @@ void db_call(struct db *db, const char *function, struct db_args *args, int64_t 
         .statement = find_statement(db, function, args->count),
         .args = *args,
         .deadline_ms = args->bad ? 0 : deadline_ms,
+        .grouped = grouped,
+        .rank = rank,
         .fn = fn,
         .arg = arg,
     };
@@ -347,6 +434,17 @@ void db_call(struct db *db, const char *function, struct db_args *args, int64_t 
     dispatch(db);
 }
 
+void db_call(struct db *db, const char *function, struct db_args *args, int64_t deadline_ms, db_done_fn *fn, void *arg)
+{
+    call(db, function, args, false, 0, deadline_ms, fn, arg);
+}
+
+void db_call_grouped(struct db *db, const char *function, struct db_args *args, uint64_t rank, int64_t deadline_ms, db_done_fn *fn,
+                     void *arg)
+{
+    call(db, function, args, true, rank, deadline_ms, fn, arg);
+}
+
 void db_listen(struct db *db, const char *const *channels, size_t n, db_heard_fn *fn, void *arg)
 {
     db->listeners = mem_resize(db->listeners, db->listener_count + 1, sizeof *db->listeners);
@@ -359,7 +457,7 @@ struct db_stats db_stats(const struct db *db)
     const struct call *c;
     for (unsigned i = 0; i < db->connection_count; i++) {
         s.connected += db->connections[i].link.state == LINK_UP;
-        s.busy += db->connections[i].call != NULL;
+        s.busy += db->connections[i].n > 0;
     }
     TAILQ_FOREACH(c, &db->queue, entry)
     s.queued++;

@@ -1,4 +1,4 @@
--- Functions and views are made anew by every migration: dropping first lets their result types change.
+-- Functions, views and row types are made anew by every migration: dropping first lets their result types change.
 DO $$
 DECLARE x text;
 BEGIN
@@ -7,6 +7,9 @@ BEGIN
              UNION ALL
              SELECT format('DROP VIEW IF EXISTS payonce.%I CASCADE', relname) FROM pg_class
               WHERE relnamespace = 'payonce'::regnamespace AND relkind = 'v'
+             UNION ALL
+             SELECT format('DROP TYPE IF EXISTS payonce.%I CASCADE', relname) FROM pg_class
+              WHERE relnamespace = 'payonce'::regnamespace AND relkind = 'c'
     LOOP
         EXECUTE x;
     END LOOP;

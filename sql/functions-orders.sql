@@ -48,13 +48,11 @@ CREATE FUNCTION order_match(p_payment_id text, p_quote bytea, p_payer bytea, p_n
 LANGUAGE plpgsql STABLE AS $$
 DECLARE by_nonce bytea; by_id bytea; by_quote bytea;
 BEGIN
-    SELECT x.id, x.order_id INTO authorization_id, by_nonce FROM authorizations x
-     WHERE x.network = p_network AND x.asset = p_asset AND x.payer = p_payer AND x.nonce = p_nonce;
+    SELECT a.id, a.order_id, q.id INTO authorization_id, by_nonce, by_quote FROM (SELECT) one
+      LEFT JOIN authorizations a ON a.network = p_network AND a.asset = p_asset AND a.payer = p_payer AND a.nonce = p_nonce
+      LEFT JOIN orders q ON q.quote = p_quote AND q.payer = p_payer;
     IF p_payment_id IS NOT NULL THEN
         SELECT x.order_id INTO by_id FROM payment_ids x WHERE x.payment_id = p_payment_id;
-    END IF;
-    IF p_quote IS NOT NULL THEN
-        SELECT x.id INTO by_quote FROM orders x WHERE x.quote = p_quote AND x.payer = p_payer;
     END IF;
     verdict := 'new';
     IF by_nonce IS NOT NULL OR by_id IS NOT NULL OR by_quote IS NOT NULL THEN
@@ -265,6 +263,10 @@ BEGIN
       FROM authorizations a WHERE o.id = p_order AND a.id = p_authorization;
 END $$;
 
+-- A type and not thirteen OUT parameters: those are put together from their names at each call.
+CREATE TYPE order_accepted AS (verdict text, order_id bytea, receipt bytea, epoch integer, similar_order bytea, miss text, retry_after bigint,
+    answer_network text, answer_tx bytea, answer_time bigint, answer_status bigint, answer_headers text, answer_body bytea);
+
 -- Durable before act: the authorization is stored, the order made or found, and the work's lease taken, in one commit.
 -- verdict: accepted (run the work, with this epoch), to_settle (of a p_pay_first call: it is due now, and its work waits for the
 -- proof), resent (the answer is kept, it is due now), or order_find's words. A payment
@@ -275,10 +277,7 @@ CREATE FUNCTION order_accept(p_attempt bytea, p_instance bytea, p_lease_s intege
     p_network text, p_asset bytea, p_payer bytea, p_nonce bytea, p_payee bytea, p_amount numeric,
     p_valid_after numeric, p_valid_before bigint, p_signature bytea, p_has_code boolean, p_need_s integer, p_verified boolean, p_by text DEFAULT NULL,
     p_repeat_key bytea DEFAULT NULL, p_window_s integer DEFAULT NULL, p_repeat_max integer DEFAULT NULL, p_now_ms bigint DEFAULT NULL,
-    p_pay_first boolean DEFAULT false, p_charge text DEFAULT NULL,
-    OUT verdict text, OUT order_id bytea, OUT receipt bytea, OUT epoch integer, OUT similar_order bytea, OUT miss text,
-    OUT retry_after bigint, OUT answer_network text, OUT answer_tx bytea, OUT answer_time bigint, OUT answer_status bigint,
-    OUT answer_headers text, OUT answer_body bytea)
+    p_pay_first boolean DEFAULT false, p_charge text DEFAULT NULL, OUT told order_accepted)
 LANGUAGE plpgsql AS $$
 DECLARE
     m record; r record; o orders; a authorizations; paying bigint; was text; done boolean; left_behind boolean; by_whom jsonb := p_by::jsonb;
@@ -287,7 +286,7 @@ DECLARE
 BEGIN
     done := lock_identities(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce) IS NULL;
     m := order_match(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce, p_request);
-    verdict := m.verdict;
+    told.verdict := m.verdict;
     IF m.order_id IS NOT NULL THEN
         SELECT * INTO o FROM orders x WHERE x.id = m.order_id FOR NO KEY UPDATE;
     END IF;
@@ -295,49 +294,57 @@ BEGIN
         SELECT * INTO a FROM authorizations x WHERE x.id = m.authorization_id FOR UPDATE;
         PERFORM signature_keep(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature);
     END IF;
-    left_behind := verdict = 'found' AND repeat_left(o, a);
+    left_behind := told.verdict = 'found' AND repeat_left(o, a);
     IF left_behind THEN
-        verdict := 'new';
-    ELSIF verdict = 'found' AND a.attempt = p_attempt AND repeat_of_another(a.id) THEN
-        SELECT t.* INTO receipt, verdict, answer_network, answer_tx, answer_time, answer_status, answer_headers, answer_body
+        told.verdict := 'new';
+    ELSIF told.verdict = 'found' AND a.attempt = p_attempt AND repeat_of_another(a.id) THEN
+        SELECT t.* INTO told.receipt, told.verdict, told.answer_network, told.answer_tx, told.answer_time, told.answer_status,
+                        told.answer_headers, told.answer_body
           FROM repeat_tell(o) t;             -- our own commit, whose reply was lost
-        order_id := o.id;
+        told.order_id := o.id;
         RETURN;
-    ELSIF verdict = 'new' AND p_repeat_key IS NOT NULL THEN
+    ELSIF told.verdict = 'new' AND p_repeat_key IS NOT NULL THEN
         r := repeat_look(p_repeat_key, NULL, p_window_s, p_now_ms);
         IF r.order_id IS NULL AND p_verified THEN
             PERFORM pg_advisory_xact_lock(hashtextextended('repeat:' || encode(p_repeat_key, 'hex'), 0));
             r := repeat_look(p_repeat_key, NULL, p_window_s, p_now_ms);
         END IF;
-        miss := r.verdict;
-        IF r.order_id IS NOT NULL AND NOT repeat_room(p_repeat_key, r.order_id, p_repeat_max) THEN
-            verdict := 'repeat_limit';
-            retry_after := CASE WHEN r.verdict = 'wait' THEN p_window_s ELSE least(p_window_s, (r.left_ms + 999) / 1000) END;
+        told.miss := r.verdict;
+        IF r.order_id IS NOT NULL AND NOT repeat_room(r.order_id, p_repeat_max) THEN
+            told.verdict := 'repeat_limit';
+            told.retry_after := CASE WHEN r.verdict = 'wait' THEN p_window_s ELSE least(p_window_s, (r.left_ms + 999) / 1000) END;
             RETURN;
         ELSIF r.order_id IS NOT NULL THEN
             paying := authorization_store(r.order_id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
                                           p_valid_before, p_signature, p_has_code, 'released', p_attempt);
-            PERFORM charge_keep(paying, p_network, charge, false) WHERE charge IS NOT NULL;
-            PERFORM repeat_keep(paying, r.order_id, p_payer, p_request, p_payment_id);
-            SELECT * INTO o FROM orders x WHERE x.id = r.order_id;
-            SELECT t.* INTO receipt, verdict, answer_network, answer_tx, answer_time, answer_status, answer_headers, answer_body
-              FROM repeat_tell(o) t;
-            order_id := o.id;
+            IF charge IS NOT NULL THEN
+                done := charge_keep(paying, p_network, charge, false) IS NULL;
+            END IF;
+            done := repeat_keep(paying, r.order_id, p_payer, p_request, p_payment_id) IS NULL;
+            told.verdict := CASE r.verdict WHEN 'repeat' THEN 'repeat' ELSE 'repeat_wait' END;
+            told.order_id := r.order_id;
+            told.receipt := r.receipt;
+            told.answer_network := r.network;
+            told.answer_tx := r.tx;
+            told.answer_time := r.block_time;
+            told.answer_status := r.status;
+            told.answer_headers := r.headers;
+            told.answer_body := r.body;
             RETURN;
         END IF;
     END IF;
-    IF verdict = 'new' AND NOT left_behind THEN
+    IF told.verdict = 'new' AND NOT left_behind THEN
         r := order_match_similar(p_payment_id, p_payer, p_request);
-        verdict := r.verdict;
+        told.verdict := r.verdict;
         m.order_id := r.order_id;
         IF m.order_id IS NOT NULL THEN
             SELECT * INTO o FROM orders x WHERE x.id = m.order_id FOR NO KEY UPDATE;
         END IF;
     END IF;
 
-    IF verdict = 'new' AND NOT p_verified THEN
+    IF told.verdict = 'new' AND NOT p_verified THEN
         RETURN;
-    ELSIF verdict = 'new' THEN
+    ELSIF told.verdict = 'new' THEN
         paying := coalesce(a.id, nextval('payonce.authorizations_id_seq'));
         IF p_payment_id IS NOT NULL THEN     -- an older order's, forgotten, so free again
             UPDATE orders x SET payment_id = NULL WHERE x.payment_id = p_payment_id;
@@ -361,47 +368,47 @@ BEGIN
             PERFORM authorization_due(a.id) WHERE p_pay_first;
         END IF;
         IF charge IS NOT NULL THEN
-            PERFORM charge_keep(paying, p_network, charge, true);
+            done := charge_keep(paying, p_network, charge, true) IS NULL;
         END IF;
         done := event_add(p_order, by_whom, CASE WHEN p_pay_first THEN 'accepted_first' ELSE 'accepted' END, NULL,
                           CASE WHEN charge IS NOT NULL THEN 'work waiting, money sent' WHEN p_pay_first THEN 'work waiting, money due'
                                ELSE 'work running, money held' END,
                           facts || jsonb_build_object('tool', p_tool), p_attempt, true) IS NULL;
-        verdict := CASE WHEN p_pay_first THEN 'to_settle' ELSE 'accepted' END;
-        order_id := p_order;
-        receipt := p_receipt;
-        epoch := 1;
+        told.verdict := CASE WHEN p_pay_first THEN 'to_settle' ELSE 'accepted' END;
+        told.order_id := p_order;
+        told.receipt := p_receipt;
+        told.epoch := 1;
         IF p_side_effect NOT IN ('none', 'read') AND p_payment_id IS NULL THEN
-            SELECT x.id INTO similar_order FROM orders x WHERE x.payer = p_payer AND x.request = p_request AND x.id <> p_order
+            SELECT x.id INTO told.similar_order FROM orders x WHERE x.payer = p_payer AND x.request = p_request AND x.id <> p_order
                AND x.delivered_at > now() - interval '300 s' ORDER BY x.created_at DESC LIMIT 1;
         END IF;
         RETURN;
-    ELSIF verdict = 'similar' THEN
-        order_id := o.id;
+    ELSIF told.verdict = 'similar' THEN
+        told.order_id := o.id;
         RETURN;
-    ELSIF verdict <> 'found' THEN
+    ELSIF told.verdict <> 'found' THEN
         RETURN;
     END IF;
 
-    order_id := o.id;
-    receipt := o.receipt;
-    epoch := o.work_epoch;
+    told.order_id := o.id;
+    told.receipt := o.receipt;
+    told.epoch := o.work_epoch;
     IF EXISTS (SELECT 1 FROM authorizations x WHERE x.id = o.authorization_id AND x.attempt = p_attempt) THEN
-        verdict := CASE WHEN o.pay_first AND o.work <> 'done' THEN 'to_settle'
-                        WHEN o.work = 'running' THEN 'accepted' ELSE 'resent' END; -- our own commit, whose reply was lost
+        told.verdict := CASE WHEN o.pay_first AND o.work <> 'done' THEN 'to_settle'
+                             WHEN o.work = 'running' THEN 'accepted' ELSE 'resent' END; -- our own commit, whose reply was lost
         RETURN;
     END IF;
-    verdict := order_decide(o, a.id, p_payment_id, p_quote, p_valid_before, p_need_s, p_now_ms);
-    IF verdict IN ('again', 'takeover', 'resend') AND p_repeat_key IS NOT NULL THEN
+    told.verdict := order_decide(o, a.id, p_payment_id, p_quote, p_valid_before, p_need_s, p_now_ms);
+    IF told.verdict IN ('again', 'takeover', 'resend') AND p_repeat_key IS NOT NULL THEN
         -- meanwhile another order of the same question is at work, or was paid: no second charge within its window
         IF p_verified THEN
             PERFORM pg_advisory_xact_lock(hashtextextended('repeat:' || encode(p_repeat_key, 'hex'), 0));
         END IF;
         r := repeat_look(p_repeat_key, o.id, p_window_s, p_now_ms);
         left_behind := r.order_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM repeats x WHERE x.authorization_id = a.id AND x.order_id = r.order_id);
-        IF left_behind AND NOT repeat_room(p_repeat_key, r.order_id, p_repeat_max) THEN
-            verdict := 'repeat_limit';
-            retry_after := CASE WHEN r.verdict = 'wait' THEN p_window_s ELSE least(p_window_s, (r.left_ms + 999) / 1000) END;
+        IF left_behind AND NOT repeat_room(r.order_id, p_repeat_max) THEN
+            told.verdict := 'repeat_limit';
+            told.retry_after := CASE WHEN r.verdict = 'wait' THEN p_window_s ELSE least(p_window_s, (r.left_ms + 999) / 1000) END;
             RETURN;
         ELSIF r.order_id IS NOT NULL THEN
             paying := a.id;
@@ -412,57 +419,58 @@ BEGIN
             END IF;
             PERFORM repeat_keep(paying, r.order_id, p_payer, p_request, NULL) WHERE left_behind;
             SELECT * INTO o FROM orders x WHERE x.id = r.order_id;
-            SELECT t.* INTO receipt, verdict, answer_network, answer_tx, answer_time, answer_status, answer_headers, answer_body
+            SELECT t.* INTO told.receipt, told.verdict, told.answer_network, told.answer_tx, told.answer_time, told.answer_status,
+                            told.answer_headers, told.answer_body
               FROM repeat_tell(o) t;
-            order_id := o.id;
+            told.order_id := o.id;
             RETURN;
         END IF;
     END IF;
-    IF verdict = 'in_review' AND o.work = 'running' AND o.side_effect NOT IN ('none', 'read') AND NOT o.idempotent
+    IF told.verdict = 'in_review' AND o.work = 'running' AND o.side_effect NOT IN ('none', 'read') AND NOT o.idempotent
        AND NOT lease_alive(o) THEN
         PERFORM order_work_end(o.id, 'lost', 'the instance that ran it ended', by_whom);
     END IF;
     was := 'work ' || o.work || ', money ' || (SELECT x.state FROM authorizations x WHERE x.id = o.authorization_id);
 
-    IF verdict IN ('again', 'takeover', 'resend') AND NOT p_verified THEN
+    IF told.verdict IN ('again', 'takeover', 'resend') AND NOT p_verified THEN
         RETURN;
-    ELSIF verdict IN ('again', 'takeover', 'resend') THEN
+    ELSIF told.verdict IN ('again', 'takeover', 'resend') THEN
         IF a.id IS NULL THEN
             paying := authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
                                           p_valid_before, p_signature, p_has_code, 'held', p_attempt);
         ELSE
             paying := a.id;
-            UPDATE repeats x SET pays = true WHERE x.authorization_id = a.id AND NOT x.pays;
+            PERFORM repeat_pays(a.id);
             PERFORM authorization_rearm(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature, p_has_code, p_attempt);
         END IF;
         PERFORM order_paid_by(o.id, paying);
-        IF verdict = 'again' AND o.pay_first THEN
+        IF told.verdict = 'again' AND o.pay_first THEN
             UPDATE orders SET work = 'waiting', work_epoch = work_epoch + 1, work_ended_at = NULL, work_note = NULL WHERE id = o.id;
             PERFORM authorization_due(paying);
             PERFORM charge_keep(paying, p_network, charge, true) WHERE charge IS NOT NULL;
             PERFORM event_add(o.id, by_whom, 'accepted_first', was, 'work waiting, money due', facts, p_attempt);
-            verdict := 'to_settle';
-        ELSIF verdict <> 'resend' THEN
+            told.verdict := 'to_settle';
+        ELSIF told.verdict <> 'resend' THEN
             UPDATE orders SET work = 'running', work_epoch = work_epoch + 1, work_by = p_instance,
                    work_until = now() + make_interval(secs => p_lease_s), work_began_at = now(), work_ended_at = NULL,
                    work_note = NULL
              WHERE id = o.id;
             PERFORM review_close(o.id, 'failed', by_whom->>'actor', 'run again: its upstream is idempotent', NULL);
             PERFORM event_add(o.id, by_whom, 'accepted_again', was, 'work running, money held', facts, p_attempt);
-            verdict := 'accepted';
-            epoch := o.work_epoch + 1;
+            told.verdict := 'accepted';
+            told.epoch := o.work_epoch + 1;
         ELSE
             PERFORM authorization_due(paying);
             PERFORM charge_keep(paying, p_network, charge, true) WHERE charge IS NOT NULL;
             PERFORM event_add(o.id, by_whom, 'resent', was, 'work done, money due', facts, p_attempt);
-            verdict := 'resent';
+            told.verdict := 'resent';
         END IF;
     ELSIF a.id IS NULL THEN
         -- not needed, but signed: anybody who saw it can submit it, so it is stored, never sent by us, and watched
         paying := authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
                                       p_valid_before, p_signature, p_has_code, 'released', p_attempt);
         PERFORM charge_keep(paying, p_network, charge, false) WHERE charge IS NOT NULL;
-        PERFORM event_add(o.id, by_whom, 'set_aside', NULL, 'money released', facts || jsonb_build_object('answer', verdict), p_attempt);
+        PERFORM event_add(o.id, by_whom, 'set_aside', NULL, 'money released', facts || jsonb_build_object('answer', told.verdict), p_attempt);
     END IF;
 END $$;
 

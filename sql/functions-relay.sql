@@ -268,11 +268,12 @@ CREATE FUNCTION authorizations_notify(p_ids bigint[]) RETURNS void LANGUAGE sql 
 $$;
 
 -- When to look next: 2, 4, 8, 15, 30, 60 s after it was sent, then each minute; never past the last deadline without a look just
--- behind it, and then, until a final block has passed it, after half of what has gone by since.
+-- behind it, and then, until a final block has passed it, after a quarter of what has gone by since: a look that gets no answer must
+-- not cost the time that was promised.
 CREATE FUNCTION look_after(p_looks integer, p_dead_after bigint) RETURNS timestamptz LANGUAGE sql STABLE AS $$
     SELECT now() + make_interval(secs => CASE
         WHEN x.left_s > 0 THEN least(x.pace, x.left_s + 1)
-        ELSE least(60, greatest(2, -x.left_s / 2)) END)
+        ELSE least(60, greatest(2, -x.left_s / 4)) END)
       FROM (SELECT p_dead_after - extract(epoch FROM now()) AS left_s,
                    coalesce((ARRAY[2, 2, 4, 7, 15, 30])[p_looks + 1], 60) AS pace) x;
 $$;
@@ -288,6 +289,13 @@ RETURNS TABLE (id bigint, state text, asset bytea, payer bytea, nonce bytea, pay
     RETURNING a.id, a.state, a.asset::bytea, a.payer::bytea, a.nonce::bytea, a.payee::bytea, a.amount::text, a.dead_after,
               a.from_block;
 $$;
+
+-- These looks had no answer: soon again.
+CREATE FUNCTION authorizations_look_again(p_ids text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE authorizations SET next_look = now() + interval '2 s'
+     WHERE id IN (SELECT v::bigint FROM jsonb_array_elements_text(p_ids::jsonb) v) AND ended_at IS NULL AND next_look > now() + interval '2 s';
+END $$;
 
 -- The node says that it cannot be carried out now: perhaps its nonce is used. To be looked at at once.
 CREATE FUNCTION authorization_doubted(p_id bigint) RETURNS void LANGUAGE sql AS $$

@@ -82,44 +82,71 @@ END $$;
 -- ---- was it asked before? ----
 
 -- verdict: repeat (paid, answered, within its window: left_ms of it remain), wait (at work or settling), or why neither: first,
--- window (past), answer (not to be given again, or no longer kept), failed. p_now_ms: now by the clock of the chain.
+-- window (past), answer (not to be given again, or no longer kept), failed. p_now_ms: now by the clock of the chain. Of repeat and wait
+-- what is to be told: the original, and of repeat its payment and answer.
 CREATE FUNCTION repeat_look(p_key bytea, p_except bytea, p_window_s integer, p_now_ms bigint, OUT verdict text, OUT order_id bytea,
-    OUT left_ms bigint) LANGUAGE plpgsql STABLE AS $$
-DECLARE o orders; money text; word text;
+    OUT left_ms bigint, OUT receipt bytea, OUT network text, OUT tx bytea, OUT block_time bigint, OUT status bigint, OUT headers text,
+    OUT body bytea) LANGUAGE plpgsql STABLE AS $$
+DECLARE o record; word text; part smallint;
 BEGIN
-    FOR o IN SELECT * FROM orders x WHERE x.repeat_key = p_key AND x.id IS DISTINCT FROM p_except ORDER BY x.repeat_no DESC LIMIT 3 LOOP
-        SELECT a.state, (p.block_time + least(o.repeat_window_s, p_window_s)) * 1000 - p_now_ms INTO money, left_ms
-          FROM authorizations a LEFT JOIN proofs p ON p.authorization_id = a.id WHERE a.id = o.authorization_id;
+    FOR o IN SELECT x.*, a.state AS money, p.tx, p.block_time
+               FROM (SELECT y.id, y.receipt, y.network, y.work, y.repeatable, y.repeat_window_s, y.repeat_no, y.authorization_id
+                       FROM orders y WHERE y.repeat_key = p_key AND y.id IS DISTINCT FROM p_except ORDER BY y.repeat_no DESC LIMIT 3) x
+               LEFT JOIN authorizations a ON a.id = x.authorization_id
+               LEFT JOIN proofs p ON p.authorization_id = x.authorization_id ORDER BY x.repeat_no DESC
+    LOOP
+        left_ms := (o.block_time + least(o.repeat_window_s, p_window_s)) * 1000 - p_now_ms;
         word := CASE WHEN o.work IN ('waiting', 'running') THEN 'wait'
                      WHEN o.work <> 'done' THEN 'failed'
                      WHEN NOT coalesce(o.repeatable, false) THEN 'answer'
-                     WHEN money IN ('held', 'due', 'sent') THEN 'wait'
-                     WHEN money <> 'settled' THEN 'failed'
+                     WHEN o.money IN ('held', 'due', 'sent') THEN 'wait'
+                     WHEN o.money <> 'settled' THEN 'failed'
                      WHEN left_ms <= 0 THEN 'window'
-                     WHEN NOT EXISTS (SELECT 1 FROM answers w WHERE w.order_id = o.id)
-                       OR EXISTS (SELECT 1 FROM reviews r WHERE r.order_id = o.id AND r.resolved_at IS NULL)
-                       OR refund_claimed(o.authorization_id) THEN 'answer'
+                     WHEN repeat_disputed(o.id, o.authorization_id) THEN 'answer'
                      ELSE 'repeat' END;
+        IF word = 'repeat' THEN
+            -- mostly it lies in the newest part, and one part is read for less than eight
+            part := ring_slot('answers');
+            SELECT w.status, w.headers, w.body INTO status, headers, body FROM answers w WHERE w.order_id = o.id AND w.slot = part;
+            IF NOT FOUND THEN
+                SELECT w.status, w.headers, w.body INTO status, headers, body FROM answers w WHERE w.order_id = o.id;
+            END IF;
+            word := CASE WHEN FOUND THEN 'repeat' ELSE 'answer' END;
+        END IF;
         verdict := coalesce(verdict, word);
         IF word IN ('repeat', 'wait') THEN
             verdict := word;
             order_id := o.id;
+            receipt := o.receipt;
+            network := o.network;
+            tx := o.tx;
+            block_time := o.block_time;
             RETURN;
         END IF;
     END LOOP;
     verdict := coalesce(verdict, 'first');
 END $$;
 
--- One more within the cap? Far from it nobody waits for anybody; near it one after the other counts.
-CREATE FUNCTION repeat_room(p_key bytea, p_order bytea, p_max integer) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE n bigint;
+-- Is it open whether this order stays sold?
+CREATE FUNCTION repeat_disputed(p_order bytea, p_authorization bigint) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    SELECT count(*) INTO n FROM repeats r WHERE r.order_id = p_order AND NOT r.pays;
-    IF n >= p_max - 256 THEN
-        PERFORM pg_advisory_xact_lock(hashtextextended('repeats:' || encode(p_key, 'hex'), 0));
-        SELECT count(*) INTO n FROM repeats r WHERE r.order_id = p_order AND NOT r.pays;
-    END IF;
-    RETURN n < p_max;
+    RETURN EXISTS (SELECT 1 FROM reviews r WHERE r.order_id = p_order AND r.resolved_at IS NULL)
+        OR refund_claimed(p_authorization);
+END $$;
+
+-- One more within the cap? It is counted here, one after the other.
+CREATE FUNCTION repeat_room(p_order bytea, p_max integer) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO repeat_counts AS c (order_id, n) SELECT p_order, 1 WHERE p_max > 0
+    ON CONFLICT (order_id) DO UPDATE SET n = c.n + 1 WHERE c.n < p_max;
+    RETURN FOUND;
+END $$;
+
+-- It pays after all: none of the free ones any more.
+CREATE FUNCTION repeat_pays(p_authorization bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    WITH paying AS (UPDATE repeats r SET pays = true WHERE r.authorization_id = p_authorization AND NOT r.pays RETURNING r.order_id)
+    UPDATE repeat_counts c SET n = c.n - 1 FROM paying WHERE c.order_id = paying.order_id;
 END $$;
 
 -- Is this authorization set aside as a free repeat?
@@ -140,7 +167,9 @@ RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO repeats (authorization_id, order_id, request, payment_id, slot)
     VALUES (p_authorization, p_order, p_request, p_payment_id, ring_slot('repeats'));
-    PERFORM payment_id_keep(p_payment_id, p_order, p_payer, p_request);
+    IF p_payment_id IS NOT NULL THEN
+        PERFORM payment_id_keep(p_payment_id, p_order, p_payer, p_request);
+    END IF;
 END $$;
 
 -- It leaves for an order of its own: its authorization, the id that came with it, and what else was signed over its nonce.
@@ -149,7 +178,7 @@ BEGIN
     UPDATE authorizations SET order_id = p_order WHERE id = p_authorization;
     UPDATE payment_ids i SET order_id = p_order FROM repeats r
      WHERE r.authorization_id = p_authorization AND i.payment_id = r.payment_id AND i.order_id = r.order_id;
-    UPDATE repeats SET pays = true WHERE authorization_id = p_authorization;
+    PERFORM repeat_pays(p_authorization);
 END $$;
 
 -- What a free repeat of this order is told: repeat, with the answer, or repeat_wait.

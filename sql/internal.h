@@ -42,9 +42,12 @@ PGconn *server_start_connect(const struct server *s) MUST_CHECK;
 struct link_uses {
     void (*up)(void *owner);                  /* greeted: ready for questions */
     void (*answer)(void *owner, PGresult *r); /* whole, and its transaction ended: ready for the next */
+    /* Of a group, the same: one result each, committed together. n is 0: none of it was done, because one of them failed. */
+    void (*answers)(void *owner, PGresult *const *r, size_t n);
     void (*heard)(void *owner, const char *channel, const char *payload);
     void (*lost)(void *owner); /* was up; what was asked may or may not have run */
 };
+enum { LINK_GROUP_MAX = 16 };
 enum link_state { LINK_DOWN, LINK_CONNECTING, LINK_GREETING, LINK_UP };
 struct link {
     struct server *server;
@@ -58,6 +61,9 @@ struct link {
     struct timer timer; /* LINK_DOWN: when to connect; until LINK_UP: when to give up */
     unsigned failures;
     PGresult *answer; /* of the question under way: its first error, else its last result */
+    size_t group, got; /* questions that were asked together; how many of them were answered */
+    bool failed;       /* one of them */
+    PGresult *answers[LINK_GROUP_MAX];
 };
 /* Every statement has its index: a plan that was made while a table was empty must not go on reading all of it, or all of an
  * index to merge or hash it. */
@@ -69,6 +75,9 @@ struct link {
     "SET default_transaction_isolation = 'read committed';"
 void link_open(struct link *k, struct server *s, const struct link_uses *uses, void *owner, const char *greeting);
 void link_asked(struct link *k, bool sent); /* after PQsend...: it says whether libpq took it; may call lost */
+/* Several questions, asked as one transaction: begin, PQsend... each, asked. */
+bool link_group_begin(struct link *k) MUST_CHECK;
+void link_group_asked(struct link *k, size_t n, bool sent);
 void link_drop(struct link *k);             /* forget what was asked, connect anew; calls nobody */
 void link_close(struct link *k);
 

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -46,8 +47,19 @@ static void watch(struct link *k, uint32_t events)
     k->watch = loop_watch(k->server->loop, k->fd, events, on_event, k);
 }
 
+static void group_clear(struct link *k)
+{
+    for (size_t i = 0; i < COUNT(k->answers); i++) {
+        PQclear(k->answers[i]);
+        k->answers[i] = NULL;
+    }
+    k->group = k->got = 0;
+    k->failed = false;
+}
+
 static void clear(struct link *k)
 {
+    group_clear(k);
     unwatch(k);
     timer_clear(k->server->loop, &k->timer);
     PQfinish(k->pg);
@@ -103,6 +115,18 @@ void link_asked(struct link *k, bool sent)
         flush(k);
     else
         lose(k, PQerrorMessage(k->pg));
+}
+
+bool link_group_begin(struct link *k)
+{
+    return PQenterPipelineMode(k->pg) == 1;
+}
+
+/* The one synchronisation behind them makes them one transaction: the server commits there, or has undone all. */
+void link_group_asked(struct link *k, size_t n, bool sent)
+{
+    k->group = n;
+    link_asked(k, sent && PQpipelineSync(k->pg) == 1);
 }
 
 static void greet(struct link *k)
@@ -190,15 +214,53 @@ static void tell_notifications(struct link *k)
             k->uses->heard(k->owner, n->relname, n->extra);
 }
 
+/* Each question's result, then a NULL; an error of the commit comes behind the last of them. True: the group is whole. */
+static bool group_keep(struct link *k, PGresult *r)
+{
+    if (!r) {
+        k->got++;
+        return false;
+    }
+    const bool over = PQresultStatus(r) == PGRES_PIPELINE_SYNC || PQstatus(k->pg) == CONNECTION_BAD;
+    if (over || judge(r) != VERDICT_OK || k->got >= k->group || k->answers[k->got]) {
+        k->failed = k->failed || !over;
+        PQclear(r);
+    } else {
+        k->answers[k->got] = r;
+    }
+    return over;
+}
+
+static void group_answered(struct link *k)
+{
+    if (PQstatus(k->pg) == CONNECTION_BAD || PQtransactionStatus(k->pg) != PQTRANS_IDLE || PQexitPipelineMode(k->pg) != 1) {
+        lose(k, PQerrorMessage(k->pg));
+        return;
+    }
+    PGresult *answers[LINK_GROUP_MAX];
+    const size_t n = k->failed ? 0 : k->group;
+    memcpy(answers, k->answers, sizeof answers);
+    memset(k->answers, 0, sizeof k->answers);
+    group_clear(k);
+    k->uses->answers(k->owner, answers, n);
+    for (size_t i = 0; i < COUNT(answers); i++)
+        PQclear(answers[i]);
+}
+
 static void take_answer(struct link *k)
 {
     while (!PQisBusy(k->pg)) {
         PGresult *r = PQgetResult(k->pg);
-        if (!r) {
+        if (k->group == 0 && !r) {
             answered(k);
             return;
         }
-        keep(k, r);
+        if (k->group == 0)
+            keep(k, r);
+        else if (group_keep(k, r)) {
+            group_answered(k);
+            return;
+        }
     }
 }
 

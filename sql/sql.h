@@ -67,6 +67,11 @@ typedef void db_done_fn(void *arg, enum db_rc rc, const struct db_rows *rows);
 /* SELECT * FROM payonce.<function>(args), committed. Never calls back from inside. Two calls made one after the other
  * may run in either order, or at once. `function` is a constant of the program: small letters, digits and _. */
 void db_call(struct db *db, const char *function, struct db_args *args, int64_t deadline_ms, db_done_fn *fn, void *arg);
+/* The same for calls that come many at a time: while a few are under way the others wait, and then travel together, one commit for
+ * up to 16. One that fails takes nobody with it: then each is called alone. `rank` is the order in which they run in there: by
+ * what they lock, so that two groups never wait for each other. */
+void db_call_grouped(struct db *db, const char *function, struct db_args *args, uint64_t rank, int64_t deadline_ms, db_done_fn *fn,
+                     void *arg);
 /* The same for programs that wait: turns the loop (so not from inside a callback). On DB_OK, and if ret is not NULL,
  * the rows are the caller's. */
 enum db_rc db_wait(struct db *db, const char *function, struct db_args *args, int64_t deadline_ms,

@@ -31,6 +31,7 @@ const homes = [
 const banned = ['strcpy', 'strcat', 'sprintf', 'vsprintf', 'gets', 'atoi', 'atol', 'atoll', 'atof', 'strtok', 'alloca'];
 const MAX_FILE = 600;
 const MAX_FUNCTION = 60;
+const MAX_LINE = 120;
 
 function list(folder, pattern) {
     if (!existsSync(join(root, folder)))
@@ -131,6 +132,12 @@ test(`no function over ${MAX_FUNCTION} lines`, () => {
                 wrong.push(`${file}:${opened + 1}: ${i - opened - 1} lines`);
         }
     }
+    assert.deepEqual(wrong, []);
+});
+
+test(`no line over ${MAX_LINE} columns in the ledger and the receipts`, () => {
+    const wrong = sources.filter((file) => /^(refunds|receipts)\//.test(file)).flatMap((file) => read(file).split('\n')
+        .flatMap((line, i) => (line.length > MAX_LINE ? [`${file}:${i + 1}: ${line.length}`] : [])));
     assert.deepEqual(wrong, []);
 });
 

@@ -29,6 +29,7 @@ async function crowd(world, send) {
 
 const tally = (answers) => Object.fromEntries([...grouped(answers, ({ status }) => status)]
     .map(([status, list]) => [`status_${status}`, list.length]));
+const figures = (answers) => ({ ...tally(answers), copies: answers.length });
 
 async function paidOnce(world, payer) {
     await allDecided(world);
@@ -48,7 +49,7 @@ for (const [name, path, options] of [
         assert.deepEqual(tally(answers), { status_200: CROWD }, answers.find(({ status }) => status !== 200)?.text);
         assert.equal(new Set(answers.map(({ text }) => text)).size, 1);
         await paidOnce(world, payer);
-        return tally(answers);
+        return figures(answers);
     });
 
 for (const [name, path, options] of [
@@ -67,7 +68,7 @@ for (const [name, path, options] of [
         await paidOnce(world, payer);
         const [{ n }] = await world.sql('SELECT count(*)::int AS n FROM authorizations');
         assert.equal(n, CROWD, 'a signature that anybody may submit is not kept');
-        return tally(answers);
+        return figures(answers);
     });
 
 drill('crowd: one payment id, a request each', { extra: { wait_ms: 20_000 } }, async (world) => {
@@ -85,5 +86,5 @@ drill('crowd: one payment id, a request each', { extra: { wait_ms: 20_000 } }, a
         assert.equal(answer.json.order_id, undefined);
     }
     await paidOnce(world, payer);
-    return tally(answers);
+    return figures(answers);
 });

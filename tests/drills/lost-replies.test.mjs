@@ -7,6 +7,7 @@ import { drill, layWires, long } from './lib/drill.mjs';
 
 const COUNT = Number(process.env.PAYONCE_DRILL_PAYMENTS ?? (long ? 2_000 : 150));
 const WIDTH = long ? 64 : 16;
+const DEADLINE_MS = long ? 900_000 : 240_000;  // who asks anew each time starts anew each time, too
 const tools = testTools.map((tool) => ({ ...tool, timeout_ms: 8_000, max_timeout_s: 60 }));
 
 drill('lost replies', { tools, roles: [], extra: { wait_ms: 6_000 } }, async (world, chance) => {
@@ -28,7 +29,7 @@ drill('lost replies', { tools, roles: [], extra: { wait_ms: 6_000 } }, async (wo
         return new Buyer(world, payer, call, { mode: MODES[n % 3], version: draw.pick([1, 2]), chance: draw,
             base: () => wires.client.url });
     });
-    await inTurn(COUNT, WIDTH, (n) => buyers[n].buy());
+    await inTurn(COUNT, WIDTH, (n) => buyers[n].buy(DEADLINE_MS));
     wires.quiet();
     await allDecided(world);
     const figures = await judge(world, buyers);

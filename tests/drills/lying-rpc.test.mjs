@@ -27,6 +27,8 @@ async function start(world) {
     return liars;
 }
 
+const lies = (liars) => liars.reduce((sum, { told }) => sum + told, 0);
+
 const orderOf = async (world, payer) => (await world.sql(`SELECT status, money, tx FROM order_status
     WHERE payer = '\\x${payer.address.slice(2)}'`))[0];
 
@@ -52,7 +54,7 @@ drill('lying rpc: one of three', options, async (world, chance) => {
         liar.lie = null;
     }
     await allDecided(world);
-    return { ...await judge(world, buyers), ...Object.fromEntries(Object.entries(told).map(([k, v]) =>
+    return { ...await judge(world, buyers), lies: lies(liars), ...Object.fromEntries(Object.entries(told).map(([k, v]) =>
         [k.replace(' ', '_'), v])) };
 });
 
@@ -94,7 +96,7 @@ for (const lie of ['paid', 'cancelled'])
         chance.pick(liars).lie = lie;
         await staysUnknown(world, calls, 15_000);
         await allPaid(world, calls);
-        return { payments: calls.length };
+        return { payments: calls.length, lies: lies(liars) };
     });
 
 drill('lying rpc: all of them', options, async (world, chance) => {
@@ -118,5 +120,5 @@ drill('lying rpc: all of them', options, async (world, chance) => {
         liar.lie = null;
     });
     await allPaid(world, calls);
-    return { payments: calls.length };
+    return { payments: calls.length, lies: lies(liars) };
 });

@@ -46,13 +46,25 @@ async function callUntil(world, call, url, init) {
     throw new Error(`${url} got no answer in 100 calls`);
 }
 
+// One order, one charge and one execution each. Where the kernel took all of an answer before the wire cut it, the last
+// byte had left, and the call after that is another one: resolves to how many such there were.
 async function oneChargeEach(world, wallets) {
     await allDecided(world);
     const spent = await Promise.all(wallets.map(({ address }) => world.chain.balanceOf(address)));
-    const twice = spent.filter((left) => left !== 1_000_000n - 1_000n);
-    assert.equal(twice.length, 0, `${twice.length} of ${wallets.length} were not charged exactly once: ${twice}`);
-    const calls = grouped(await world.calls(), ({ target }) => target);
+    const orders = grouped(await world.sql(`SELECT '0x' || encode(payer, 'hex') AS payer, status, created_at, delivered_at
+        FROM order_status WHERE money = 'settled' ORDER BY created_at`), ({ payer }) => payer);
+    let after = 0;
+    for (const [i, { address }] of wallets.entries()) {
+        const paid = orders.get(address.toLowerCase()) ?? [];
+        assert.equal(spent[i], 1_000_000n - 1_000n * BigInt(paid.length), `${address} paid for what is no order`);
+        assert.ok(paid.length >= 1, `${address} was not charged`);
+        const again = paid.slice(1).filter((later, k) => paid[k].delivered_at === null || paid[k].delivered_at > later.created_at);
+        assert.deepEqual(again, [], `${address} was charged twice for what was not delivered`);
+        after += paid.length - 1;
+    }
+    const calls = grouped(await world.calls(), ({ key }) => key);
     assert.ok([...calls.values()].every((list) => list.length === 1), 'work ran twice');
+    return after;
 }
 
 for (const name of ['@x402/fetch', 'x402-fetch']) {
@@ -68,7 +80,7 @@ for (const name of ['@x402/fetch', 'x402-fetch']) {
             const calls = await callUntil(world, call, `${wire.url}/test/write?n=${n}`, init);
             called += calls;
         });
-        await oneChargeEach(world, payers);
+        assert.equal(await oneChargeEach(world, payers), 0, 'with a payment id there is one order');
         await wire.close();
         assert.ok(wire.injected.drop + wire.injected.cut > 0, 'the wire lost nothing');
         return { payments: COUNT, retries: called - COUNT, ...wire.injected };
@@ -84,9 +96,9 @@ for (const name of ['@x402/fetch', 'x402-fetch']) {
             const calls = await callUntil(world, call, `${wire.url}/test/read?size=${SIZE}&n=${n}`, { method: 'GET' });
             called += calls;
         });
-        await oneChargeEach(world, payers);
+        const after = await oneChargeEach(world, payers);
         await wire.close();
-        assert.ok(wire.injected.drop + wire.injected.cut > 0, 'the wire lost nothing');
-        return { payments: COUNT, retries: called - COUNT, ...wire.injected };
+        assert.ok(wire.injected.cut > 2 * after, 'hardly anything was cut before its last byte');
+        return { payments: COUNT, retries: called - COUNT, ...wire.injected, cut_after_last_byte: after };
     });
 }

@@ -35,7 +35,7 @@ async function inBooks(world) {
 }
 
 // Compares one to one. What is mined is booked a moment later, so the two get some seconds to agree.
-export async function checkBooks(world, deadlineMs = 20_000) {
+export async function checkBooks(world, deadlineMs = 60_000) {
     for (const end = Date.now() + deadlineMs; ; await world.pause(200)) {
         const chain = (await onChain(world, wallets(world))).map(keyOf).sort();
         const books = (await inBooks(world)).map(keyOf).sort();

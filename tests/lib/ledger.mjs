@@ -21,7 +21,7 @@ export const authorizationsOf = (world, payer) => world.sql(`SELECT a.id, a.stat
         '0x' || encode(a.nonce, 'hex') AS nonce
    FROM authorizations a WHERE a.payer = ${bytea(payer.address)} ORDER BY a.id`);
 
-export const untilMoney = (world, payer, states, deadlineMs = 40_000) => world.waitFor(async () => {
+export const untilMoney = (world, payer, states, deadlineMs) => world.waitFor(async () => {
     const order = await orderOf(world, payer);
     return [states].flat().includes(order?.money) && order;
 }, `the money of ${payer.address} is ${states}`, deadlineMs);
@@ -54,7 +54,7 @@ export async function begin(world, path, { payer, ...options } = {}) {
 }
 
 // The same payment is sent again until it has its answer; nothing before it may call it unpaid.
-export async function isPaid(world, { payer, path, options, signed, answer }, deadlineMs = 60_000) {
+export async function isPaid(world, { payer, path, options, signed, answer }, deadlineMs) {
     let last = await answer;
     await world.waitFor(async () => {
         if (last?.status === 200)
@@ -109,6 +109,17 @@ export async function noHashLost(world, foreign = []) {
         assert.ok(known.has(hash) || foreign.includes(hash), `${hash} is not in the database`);
 }
 
+// ---- the chain, as the settler sees it ----
+
+export const seen = async (world) => (await world.sql(`SELECT head, '0x' || encode(head_hash, 'hex') AS hash, final,
+    gas_balance::text AS gas FROM networks`))[0] ?? { head: -1, final: -1 };
+
+// The settler has looked at what is the head now, or at `more` blocks behind it.
+export async function isSeen(world, more = 0) {
+    const { number } = await world.chain.block();
+    await world.waitFor(async () => (await seen(world)).head >= number + more, `block ${number + more} is seen`);
+}
+
 // ---- strangers ----
 
 export const callOf = ({ authorization: a, signature }) => encodeFunctionData({
@@ -132,7 +143,7 @@ export async function submit(world, payload) {
 
 // Instead of world.checkBooks where money came in that pays no order: every Transfer to the seller is in the books
 // once, a sale is its order's proof, a debt is in the debts, and what is left is in suspense.
-export async function checkSum(world, deadlineMs = 30_000) {
+export async function checkSum(world, deadlineMs = 60_000) {
     const keyOf = ({ tx, logIndex, amount }) => `${tx} ${logIndex} ${amount}`;
     const onChain = async () => [await world.chain.allTransfers(), await world.tempo?.allTransfers(null) ?? []].flat()
         .filter(({ to }) => to === world.payTo.toLowerCase()).map(keyOf).sort();

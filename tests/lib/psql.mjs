@@ -47,6 +47,8 @@ export class Session {
         } catch (error) {
             if (!error.gone || !stale)
                 throw error;
+            if (this.#psql === stale)
+                this.close();
             return JSON.parse(await this.#ask(asRows(query)));
         }
     }
@@ -78,9 +80,11 @@ export class Session {
         if (this.#psql === mine)
             this.#psql = null;
         for (const { text, failed } of mine.pending.splice(0))
-            failed(Object.assign(new Error(`psql: the database is gone\n${text}`), { gone: true }));
+            failed(gone(text));
     }
 }
+
+const gone = (text) => Object.assign(new Error(`psql: the database is gone\n${text}`), { gone: true });
 
 const MARK = 'the end of an answer:';
 const END = new RegExp(`^${MARK} (true|false) (.*)\n`, 'm');
@@ -89,9 +93,9 @@ function read(mine, text) {
     mine.text += text;
     for (let end; (end = mine.text.match(END)); mine.text = mine.text.slice(end.index + end[0].length)) {
         const { text: query, done, failed } = mine.pending.shift();
-        if (end[1] === 'true')
-            failed(new Error(`psql: ${end[2]}\n${query}`));
-        else
+        if (end[1] === 'false')
             done(mine.text.slice(0, end.index));
+        else // a server that has come back since says nothing to what was its first query
+            failed(end[2] === '' ? gone(query) : new Error(`psql: ${end[2]}\n${query}`));
     }
 }

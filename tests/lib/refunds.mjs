@@ -35,7 +35,7 @@ export const debts = (world, where = 'true') => world.sql(`SELECT '0x' || encode
    FROM debts WHERE ${where} ORDER BY created_at, id`);
 export const debtsTo = (world, payer) => debts(world, `payer = ${bytea(payer.address)}`);
 
-export const untilDebt = (world, payer, state, deadlineMs = 60_000) => world.waitFor(async () => {
+export const untilDebt = (world, payer, state, deadlineMs) => world.waitFor(async () => {
     const rows = await debtsTo(world, payer);
     return rows.length > 0 && rows.every((row) => row.state === state) && rows;
 }, `the debts to ${payer.address} are ${state}`, deadlineMs);
@@ -56,7 +56,7 @@ export const paidBack = async (world, payer) => (await world.chain.allTransfers(
 
 // Books and chain, by the two programs that compare them, once all that is final is booked.
 // `gas` false: but for what a transaction that a database has forgotten cost.
-export async function booksAgree(world, deadlineMs = 60_000, { gas = true } = {}) {
+export async function booksAgree(world, deadlineMs, { gas = true } = {}) {
     const { number } = await world.chain.block('finalized');
     await world.waitFor(async () => {
         const [row] = await world.sql(`SELECT min(least(m.block, s.block)) AS block FROM movement_scans m

@@ -26,6 +26,10 @@ import { root } from './paths.mjs';
 import { authorize, decode, freshAccount, paymentV1, paymentV2 } from './payment.mjs';
 import { Session, psql } from './psql.mjs';
 
+// How long a test waits for what has to come about: longer than that takes on a busy machine. What passes waits no longer than
+// it must.
+export const PATIENCE_MS = 90_000;
+
 export const program = process.env.PAYONCE_PROGRAM ?? join(root, 'build-check/asan/payonce');
 
 // A port is ours, among all test files on this machine, while this process holds the abstract socket of its name.
@@ -167,14 +171,14 @@ export class World {
         return run(program, ['--config', config, ...args].map(String), { env: { ...this.env, ...env }, cwd: this.dir });
     }
 
-    async #expectOk(args) {
-        const { code, stdout, stderr } = await this.payonce(args);
+    async #expectOk(args, env) {
+        const { code, stdout, stderr } = await this.payonce(args, { env });
         assert.equal(code, 0, `payonce ${args.join(' ')}:\n${stderr}${stdout}`);
         return stdout;
     }
 
     async startDatabase() {
-        const { conninfo, pid } = JSON.parse(await this.#expectOk(['database', 'start']));
+        const { conninfo, pid } = JSON.parse(await this.#expectOk(['database', 'start'], this.databaseEnv));
         Object.assign(this, { conninfo, postgres: pid });
     }
 
@@ -197,7 +201,7 @@ export class World {
     }
 
     async #listens(name, port) {
-        const up = await until(async () => !this.isUp(name) || await portTaken(port), 20_000);
+        const up = await until(async () => !this.isUp(name) || await portTaken(port), PATIENCE_MS);
         assert.ok(up && this.isUp(name), `${name} does not come up:\n${tail(this.#log(name))}`);
     }
 
@@ -216,7 +220,7 @@ export class World {
     // A settler that is asked to stop before it can hear that ends by the signal, which is no fault.
     async #ready(name, told) {
         const says = () => readFileSync(this.#log(name)).subarray(told).includes('settler.ready');
-        await until(() => !this.isUp(name) || says(), 20_000);
+        await until(() => !this.isUp(name) || says(), PATIENCE_MS);
     }
 
     // Another gateway on the same database, its configuration changed by `extra` and `network`; resolves to its URL.
@@ -237,7 +241,7 @@ export class World {
     }
 
     // Waits for a part to end; resolves to its exit status or the signal's name.
-    async ended(name, deadlineMs = 30_000) {
+    async ended(name, deadlineMs = PATIENCE_MS) {
         assert.ok(await until(() => !this.isUp(name), deadlineMs), `${name} did not end within ${deadlineMs} ms`);
         this.#seenEnd.add(name);
         return this.#endOf(name);
@@ -335,11 +339,16 @@ export class World {
         return (await request(this.upstream, '/test/calls')).json;
     }
 
+    // What the upstream was asked with hold=1 gets its answer.
+    async letGo() {
+        assert.ok((await request(this.upstream, '/test/held', { method: 'DELETE' })).json > 0, 'nothing is held');
+    }
+
     async orderCounts() {
         return (await request(this.upstream, '/shop/counts')).json;
     }
 
-    async waitFor(condition, what, deadlineMs = 20_000) {
+    async waitFor(condition, what, deadlineMs = PATIENCE_MS) {
         const value = await until(condition, deadlineMs, 50);
         assert.ok(value, `within ${deadlineMs} ms it did not come about that ${what}`);
         return value;

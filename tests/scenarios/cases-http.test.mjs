@@ -253,7 +253,7 @@ describe('cases', () => {
 
 // ---- what a node says ----
 
-const behind = (name, options, body) => test(name, { timeout: 150_000 }, behindStubs(1, options, body));
+const behind = (name, options, body) => test(name, { timeout: 300_000 }, behindStubs(1, options, body));
 
 behind('D01: a node that has not seen the payer\'s money yet', {}, async (world) => {
     // Told of the latest block, this node answers for one that is 30 older.

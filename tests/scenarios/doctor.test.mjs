@@ -202,6 +202,9 @@ describe('payonce doctor', () => {
             await finds('FAIL', /^quote key$/, words, { env: { [QUOTE]: path } });
         }
         await finds('FAIL', /^relayer key$/, /64 hex digits/, { env: { [RELAYER]: place('zero', '00'.repeat(32)) } });
+        const two = place('two', `${key}\n${'22'.repeat(32)}\n`);
+        await finds('FAIL', /^relayer key$/, /64 hex digits/, { env: { [RELAYER]: two } });
+        await finds('ok', /^quote key$/, /present/, { env: { [QUOTE]: two } });
     });
 
     // ---- the database ----

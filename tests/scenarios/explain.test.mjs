@@ -10,7 +10,7 @@ const READ = '/test/read';
 const LOST = '/test/write?reset=1';
 const POST = { method: 'POST', body: '{"n":1}' };
 const FUNDS = 1_000_000n;
-const scenario = (name, options, body) => test(name, { timeout: 150_000 }, inWorld(options, body));
+const scenario = (name, options, body) => test(name, { timeout: 300_000 }, inWorld(options, body));
 
 async function ok(world, ...args) {
     const { code, stdout, stderr } = await world.payonce(args);
@@ -40,8 +40,11 @@ scenario('explain tells the same story by every name, and nothing of bodies and 
     assert.equal((await world.send('/test/write', signed, { ...options, headers: { traceparent } })).status, 200);
     const retry = { ...options, headers: { 'payonce-retry-source': 'framework' } };
     assert.equal((await world.send('/test/write', signed, retry)).headers['payonce-replayed'], 'true');
-    const noted = async () => names((await explain(world, id)).orders[0]).includes('replayed');
-    await world.waitFor(noted, 'the repeat is noted', 5_000);
+    const whole = async () => {
+        const { orders: [order] } = await explain(world, id);
+        return names(order).includes('replayed') && order.authorizations[0].transactions[0].state === 'final';
+    };
+    await world.waitFor(whole, 'the repeat is noted, and the transaction is final');
 
     const all = await explain(world, id);
     const [story] = all.orders;

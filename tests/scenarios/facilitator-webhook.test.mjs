@@ -48,7 +48,7 @@ test('settled is told until it is heard, under one id, also after the gateway wa
     await world.waitFor(() => hook.heard.length >= 1, 'it is told');
     await world.kill9('gateway');
     await world.startRole('gateway');
-    await world.waitFor(() => hook.heard.length >= 3, 'it is told until it is heard', 90_000);
+    await world.waitFor(() => hook.heard.length >= 3, 'it is told until it is heard');
     hook.heard.forEach(checkSignature);
     assert.equal(new Set(hook.heard.map(({ headers }) => headers['webhook-id'])).size, 1);
     const { type, data, seller } = JSON.parse(hook.heard[2].text);
@@ -71,7 +71,7 @@ test('expired is told too, and a payment by somebody else as settled', inWorld(
         await world.chain.warp(60);
         await world.chain.mine(3);
         await world.startRole('settler');
-        await world.waitFor(() => deaf.heard.length === 2, 'both are told', 40_000);
+        await world.waitFor(() => deaf.heard.length === 2, 'both are told');
         const told = Object.fromEntries(deaf.heard.map(({ text }) => JSON.parse(text)).map(({ type, data }) => [type, data]));
         assert.equal(told['settlement.settled'].transaction, receipt.transactionHash);
         assert.equal(told['settlement.expired'].payer, one.address.toLowerCase());

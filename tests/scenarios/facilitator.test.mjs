@@ -400,7 +400,7 @@ test('proven dead is a failure, and a new signature over the nonce with more tim
         await world.chain.warp(60);
         await world.chain.mine(3);
         await world.startRole('settler');
-        await world.waitFor(async () => (await status(world, body)).json.status === 'expired', 'it is proven dead', 30_000);
+        await world.waitFor(async () => (await status(world, body)).json.status === 'expired', 'it is proven dead');
         refused(await settle(world, body), 'invalid_exact_evm_payload_authorization_valid_before');
         const { nonce } = body.paymentPayload.payload.authorization;
         const validBefore = String(Math.floor(Date.now() / 1000) + 60 + 90);

@@ -46,7 +46,7 @@ test('the sellers\' page shows the example server, which runs on Payonce', inWor
     }
 }));
 
-test('the examples run, and pay once for each purchase', { timeout: 120_000 }, inWorld({}, async (world) => {
+test('the examples run, and pay once for each purchase', { timeout: 300_000 }, inWorld({}, async (world) => {
     const bin = join(world.dir, 'bin');
     mkdirSync(bin);
     symlinkSync(program, join(bin, 'payonce'));

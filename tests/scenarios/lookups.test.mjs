@@ -13,7 +13,7 @@ import { freePort, inWorld, program } from '../lib/world.mjs';
 const READ = '/test/read';
 const POST = { method: 'POST', body: '{"n":1}' };
 const WRITE = '/test/write';
-const scenario = (name, options, body) => test(name, { timeout: 150_000 }, inWorld(options, body));
+const scenario = (name, options, body) => test(name, { timeout: 300_000 }, inWorld(options, body));
 
 const withKey = (id, options = {}) => ({ ...options, headers: { 'idempotency-key': id } });
 const payment = async (world, id) => (await world.request(`/payments/${id}`)).json;
@@ -75,7 +75,7 @@ scenario('/payments: not found, malformed, on its way, paid; never an answer', {
     const paid = await world.waitFor(async () => {
         const now = await world.request(`/payments/${id}`);
         return now.json.status === 'paid' && now;
-    }, 'it is paid', 30_000);
+    }, 'it is paid');
     assert.equal(paid.status, 200);
     assert.equal((await world.request(new URL(paid.json.receipt).pathname)).status, 200);
     assert.equal(paid.json.known_by, undefined);
@@ -119,7 +119,7 @@ scenario('a known payment id without a payment is never a 402 while money may mo
         assert.equal(other.json.order_id, undefined);
     }
     await world.restart('settler');
-    await world.waitFor(async () => (await payment(world, id)).status === 'paid', 'it is paid', 30_000);
+    await world.waitFor(async () => (await payment(world, id)).status === 'paid', 'it is paid');
     const paid = await ask(WRITE, id, POST);
     const { code, retry, money } = paid.json;
     assert.deepEqual([paid.status, code, retry, money], [409, 'already_paid', 'same_payment', 'moved']);
@@ -142,7 +142,7 @@ scenario('a known payment id without a payment is never a 402 while money may mo
     assert.equal((await payment(world, failed)).status, 'not_charged');
     const dead = async () => (await world.sql(`SELECT state FROM authorizations a JOIN orders o ON o.id = a.order_id
         WHERE o.payment_id = '${failed}'`))[0].state === 'expired';
-    await world.waitFor(dead, 'the authorization is proven dead', 60_000);
+    await world.waitFor(dead, 'the authorization is proven dead');
     assert.equal((await ask(`${READ}?status=500`, failed)).status, 402);
 });
 
@@ -160,7 +160,7 @@ scenario('what was set aside counts too; a database that is away is no reason to
     await world.restart('settler');
     const rows = () => world.sql('SELECT state FROM authorizations ORDER BY id');
     const states = async () => (await rows()).map(({ state }) => state);
-    await world.waitFor(async () => (await states())[0] === 'expired', 'the first is proven dead', 60_000);
+    await world.waitFor(async () => (await states())[0] === 'expired', 'the first is proven dead');
     assert.deepEqual(await states(), ['expired', 'released']);
     assert.equal((await payment(world, id)).status, 'unpaid');
     const answer = await world.request(READ, withKey(id));
@@ -198,7 +198,7 @@ scenario('/metrics counts what happened', { extra: { wait_ms: 8_000 } }, async (
     const all = await world.waitFor(async () => {
         const figures = await metrics(world);
         return figures.payonce_resolution_seconds_count === 1 && figures;
-    }, 'the resolution is counted', 30_000);
+    }, 'the resolution is counted');
     const expected = {
         'payonce_requests_total{outcome="paid"}': 1, 'payonce_requests_total{outcome="replayed"}': 4,
         'payonce_requests_total{outcome="in_review"}': 1, 'payonce_requests_total{outcome="conflict"}': 1,
@@ -237,7 +237,7 @@ scenario('leases that died are counted', {}, async (world) => {
     await world.waitFor(async () => {
         const figures = await metrics(world);
         return figures['payonce_leases_taken_over_total{how="ended"}'] === 1;
-    }, 'the sweep is counted', 60_000);
+    }, 'the sweep is counted');
 });
 
 scenario('an admin address that others reach asks for a token, or there is no gateway', {}, async (world) => {

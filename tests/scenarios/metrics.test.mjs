@@ -14,7 +14,7 @@ async function outcomes(world) {
     return new Map(lines.map(([, name, count]) => [name, Number(count)]));
 }
 
-test('one request of each outcome is one count, of that outcome alone', { timeout: 200_000 }, inWorld({
+test('one request of each outcome is one count, of that outcome alone', { timeout: 300_000 }, inWorld({
     extra: { wait_ms: 3_000 },
 }, async (world) => {
     const seen = new Set();
@@ -90,7 +90,7 @@ test('one request of each outcome is one count, of that outcome alone', { timeou
     await counts('similar', sent(`${WRITE}?same`, twin, POST), 409, 'similar_order');
     await world.restart('settler');
     const landed = async () => (await world.request(`/payments/${flying}`)).json.status === 'paid';
-    await world.waitFor(landed, 'it is paid', 30_000);
+    await world.waitFor(landed, 'it is paid');
     await counts('replayed', sent(`${WRITE}?fly`, unsettled, POST), 200);
 
     // ---- a released authorization that lands after all: paid for work that failed ----
@@ -106,7 +106,7 @@ test('one request of each outcome is one count, of that outcome alone', { timeou
     await counts('in_flight', sent(`${READ}?status=500&owed`, released), 409, 'payment_in_flight');
     await world.startRole('settler');
     await world.waitFor(async () => (await world.sql('SELECT state FROM authorizations'))
-        .filter(({ state }) => state === 'settled').length === 6, 'it is booked', 60_000);
+        .filter(({ state }) => state === 'settled').length === 6, 'it is booked');
     await counts('owed', sent(`${READ}?status=500&owed`, released), 502, 'work_failed_paid');
 
     // ---- a chain that cannot be read ----
@@ -124,7 +124,7 @@ test('one request of each outcome is one count, of that outcome alone', { timeou
     assert.deepEqual(all.filter((name) => !seen.has(name)), [], 'an outcome that this test does not bring about');
 }));
 
-test('copies of a call, and a client that left: each answer counts', { timeout: 100_000 }, inWorld({}, async (world) => {
+test('copies of a call, and a client that left: each answer counts', { timeout: 300_000 }, inWorld({}, async (world) => {
     const payer = await world.newPayer();
     const path = `${READ}?delay_ms=300&copies`;
     const signed = await world.sign(payer, path);
@@ -142,5 +142,5 @@ test('copies of a call, and a client that left: each answer counts', { timeout: 
     left.abort();
     await assert.rejects(broken);
     const paid = async () => (await outcomes(world)).get('paid');
-    await world.waitFor(async () => await paid() === after.get('paid') + 1, 'it is counted too', 30_000);
+    await world.waitFor(async () => await paid() === after.get('paid') + 1, 'it is counted too');
 }));

@@ -293,7 +293,7 @@ describe('payonce pay, when the money does not move', () => {
         await spend(agents['spent elsewhere'], intents['spent elsewhere']);
         const last = Math.max(...names.slice(1).map((name) => Number(intents[name].authorization.validBefore)));
         early = await buy('expired', '1');
-        await world.waitFor(async () => (await world.chain.block('finalized')).time >= last, 'they expire', 60_000);
+        await world.waitFor(async () => (await world.chain.block('finalized')).time >= last, 'they expire');
         await world.restart('settler');
     });
     after(() => world && endWorld(world));

@@ -2,14 +2,14 @@
 // node that keeps logs to itself.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { begin, orderOf, publicOrder, stranger, submit, untilMoney } from '../lib/ledger.mjs';
+import { begin, isSeen, orderOf, publicOrder, stranger, submit, untilMoney } from '../lib/ledger.mjs';
 import { USDC } from '../../dev/usdc.mjs';
 import { authorize, paymentV2 } from '../lib/payment.mjs';
 import { booksAgree, debtsTo, late, liability, paidBack, policy, refunding, untilDebt } from '../lib/refunds.mjs';
 import { behindStubs } from '../lib/stub.mjs';
 
 const scenario = (name, options, body, stubs = 0) =>
-    test(name, { timeout: 240_000 }, behindStubs(stubs, refunding(options), body));
+    test(name, { timeout: 400_000 }, behindStubs(stubs, refunding(options), body));
 const setBlockTime = (world, seconds) => world.chain.rpc.call('evm_setIntervalMining', seconds);
 
 // In the receipt the debt is told, with its cause, and that it went back.
@@ -24,16 +24,17 @@ async function isTold(world, payer, cause, amount) {
 describe('money that must go back', { concurrency: 2 }, () => {
     scenario('overpaid (J05): the surplus goes back, the price is kept', {}, async (world) => {
         const payer = await world.newPayer();
-        const path = '/test/read?delay_ms=4000';
+        const path = '/test/read?hold=1';
         const signed = await world.sign(payer, path);
         const answer = world.send(path, signed);
         await world.waitFor(async () => (await world.calls()).length === 1, 'the work runs');
         const { nonce, value } = signed.payload.authorization;
         await submit(world, await authorize(payer, signed.required.accepts[0], { change: { nonce, value: String(BigInt(value) + 500n) } }));
-        await untilMoney(world, payer, 'settled', 60_000);
+        await untilMoney(world, payer, 'settled');
+        await world.letGo();
         const { status } = await answer;
         assert.ok(status === 200 || status === 409, `${status}`);
-        await untilDebt(world, payer, 'refunded', 90_000);
+        await untilDebt(world, payer, 'refunded');
         await world.waitFor(async () => (await orderOf(world, payer)).status === 'paid', 'it is paid');
         await isTold(world, payer, 'overpaid', '500');
         assert.equal(await world.chain.balanceOf(payer.address), 999_000n);
@@ -57,17 +58,19 @@ describe('money that must go back', { concurrency: 2 }, () => {
         const before = await world.chain.block();
         await world.chain.write(await stranger(world), 'cancelAuthorization', [call.payer.address, nonce, signature]);
         assert.equal(await world.chain.authorizationState(call.payer.address, nonce), true);
-        await world.pause(3_000);
+        await isSeen(world);
+        await world.chain.mine();
+        await isSeen(world);
         assert.deepEqual([(await publicOrder(world, call.payer)).status, (await publicOrder(world, call.payer)).final],
             ['not_charged', false]);
         const { number } = await world.chain.block();
         await world.chain.reorg(number - before.number);
         await setBlockTime(world, 1);
         await submit(world, call.signed.payload);
-        await untilDebt(world, call.payer, 'refunded', 120_000);
+        await untilDebt(world, call.payer, 'refunded');
         assert.equal((await paidBack(world, call.payer)).length, 1);
         await isTold(world, call.payer, 'late', '1000');
-        await booksAgree(world, 90_000);
+        await booksAgree(world);
     });
 
     scenario('released, landed and refunded; then one more lands for the same order: it goes back too (J01, J08)', {}, async (world) => {
@@ -81,8 +84,8 @@ describe('money that must go back', { concurrency: 2 }, () => {
         const answer = await world.send(call.path, signed);
         assert.ok(answer.status >= 400 && answer.status !== 402, `${answer.status} ${answer.text}`);
         await submit(world, again);
-        await world.waitFor(async () => (await debtsTo(world, call.payer)).length === 2, 'it is owed', 60_000);
-        await untilDebt(world, call.payer, 'refunded', 60_000);
+        await world.waitFor(async () => (await debtsTo(world, call.payer)).length === 2, 'it is owed');
+        await untilDebt(world, call.payer, 'refunded');
         assert.equal((await paidBack(world, call.payer)).length, 2);
         assert.equal(await world.chain.balanceOf(call.payer.address), 1_000_000n);
         await booksAgree(world);
@@ -94,8 +97,8 @@ describe('money that must go back', { concurrency: 2 }, () => {
     }, async (world) => {
         await world.chain.mine(20);
         const { payer } = await late(world);
-        await untilDebt(world, payer, 'paying', 90_000);
-        await world.waitFor(async () => (await paidBack(world, payer)).length === 1, 'the refund is on the chain', 30_000);
+        await untilDebt(world, payer, 'paying');
+        await world.waitFor(async () => (await paidBack(world, payer)).length === 1, 'the refund is on the chain');
         const [{ tx }] = await paidBack(world, payer);
         await setBlockTime(world, 0);
         const { blockNumber } = await world.chain.receipt(tx);
@@ -104,10 +107,10 @@ describe('money that must go back', { concurrency: 2 }, () => {
         assert.equal((await paidBack(world, payer)).length, 0);
         assert.equal((await debtsTo(world, payer))[0].state, 'paying');
         await setBlockTime(world, 1);
-        await untilDebt(world, payer, 'refunded', 120_000);
+        await untilDebt(world, payer, 'refunded');
         assert.equal((await paidBack(world, payer)).length, 1);
         assert.equal(await world.chain.balanceOf(payer.address), 1_000_000n);
-        await booksAgree(world, 90_000);
+        await booksAgree(world);
     });
 
     scenario('a node that leaves a transfer out: the balance gives it away, and the scan goes back', {}, async (world) => {
@@ -119,11 +122,11 @@ describe('money that must go back', { concurrency: 2 }, () => {
         await world.chain.write(payer.address, 'transfer', [world.payTo, 7_000n]);
         const { number } = await world.chain.block();
         await world.waitFor(async () => (await world.sql('SELECT min(block) AS block FROM scans'))[0].block >= number,
-            'the scan passes it', 60_000);
+            'the scan passes it');
         assert.deepEqual(await world.sql('SELECT tx FROM transfers'), []);
         hidden = false;
         await world.waitFor(async () => (await world.sql("SELECT 1 FROM transfers WHERE class = 'suspense' AND booked = class")).length === 1,
-            'it is found after all', 90_000);
+            'it is found after all');
         await booksAgree(world);
     }, 1);
 });

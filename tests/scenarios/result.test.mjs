@@ -1,6 +1,7 @@
 // The answer that was paid for waits for its buyer: GET /receipts/{id}/result with a sign-in by the wallet that paid, and nobody else.
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createSIWxMessage, createSIWxPayload, encodeSIWxHeader } from '@x402/extensions/sign-in-with-x';
@@ -140,6 +141,54 @@ describe('fetch by receipt', () => {
             await isRefused(world, order.result, await signIn(world, payer, order.result, { change }), 'sign_in_expired');
     });
 
+    test('one that is dated in the future', async () => {
+        const order = await bought(world, payer);
+        const issuedAt = new Date(Date.now() + 60_000).toISOString();
+        await isRefused(world, order.result, await signIn(world, payer, order.result, { change: { issuedAt } }), 'sign_in_expired');
+    });
+
+    test('the address in small letters is the same wallet', async () => {
+        const order = await bought(world, payer);
+        const { info, supportedChains } = await offered(world, order.result);
+        const asked = { ...info, ...supportedChains[0], address: payer.address.toLowerCase() };
+        const message = createSIWxMessage(asked, payer.address).replace(payer.address, asked.address);
+        const signature = await payer.account.signMessage({ message });
+        await isServed(world, order, encodeSIWxHeader({ ...asked, signature }));
+        // and a text that was signed with the other spelling is another text
+        const again = await signIn(world, payer, order.result);
+        await isRefused(world, order.result, encode({ ...decode(again), address: asked.address }), 'sign_in_signature');
+    });
+
+    test('one nonce, spelled in capitals, still counts once', async () => {
+        const order = await bought(world, payer);
+        const { info, supportedChains } = await offered(world, order.result);
+        const signed = async (nonce) => {
+            const asked = { ...info, ...supportedChains[0], nonce };
+            return encodeSIWxHeader({ ...asked, address: payer.address,
+                signature: await payer.account.signMessage({ message: createSIWxMessage(asked, payer.address) }) });
+        };
+        await isServed(world, order, await signed(info.nonce));
+        await isRefused(world, order.result, await signed(info.nonce.toUpperCase()), 'sign_in_used', second);
+    });
+
+    test('the address with something behind it is another address, and so is the host', async () => {
+        const order = await bought(world, payer);
+        for (const [change, code] of [
+            [{ uri: `${world.gateway}${order.result}?` }, 'sign_in_uri'], [{ uri: `${world.gateway}${order.result}/` }, 'sign_in_uri'],
+            [{ domain: '127.0.0.1' }, 'sign_in_domain'],
+            [{ domain: `localhost:${world.ports.gateway}` }, 'sign_in_domain'],
+        ])
+            await isRefused(world, order.result, await signIn(world, payer, order.result, { change }), code);
+    });
+
+    test('two sign-ins in one request are none', async () => {
+        const order = await bought(world, payer);
+        const header = await signIn(world, payer, order.result);
+        const answer = await world.request(order.result, { headers: { 'sign-in-with-x': [header, header] } });
+        assert.equal(answer.status, 400, answer.text);
+        await isServed(world, order, header);
+    });
+
     test('a nonce that we did not make', async () => {
         const order = await bought(world, payer);
         for (const nonce of ['a1b2c3d4e5f67890a1b2c3d4e5f67890', '0'.repeat(64)])
@@ -225,6 +274,28 @@ describe('fetch by receipt', () => {
         assert.equal(elsewhere.code, 1);
         assert.match(elsewhere.stderr, /nothing was signed/);
         assert.equal((await fetched([])).code, 2);
+    });
+
+    test('the key is changed: what was sealed under the one before is still served, and what was offered is honoured', async () => {
+        const file = world.env.PAYONCE_QUOTE_KEY_FILE, [before] = readFileSync(file, 'utf8').split('\n');
+        const order = await bought(world, payer);
+        const [header, path] = [await signIn(world, payer, order.result), fresh()];
+        const quoted = await world.sign(payer, path);
+        const changed = randomBytes(32).toString('hex');
+        writeFileSync(file, `${changed}\n${before}\n`);
+        await world.restart('gateway');
+        await isServed(world, order, header);
+        assert.equal((await world.send(path, quoted)).status, 200);
+        const sealedAnew = await bought(world, payer);
+        await world.restart('gateway2');
+        await isServed(world, sealedAnew, await signIn(world, payer, sealedAnew.result), second);
+        writeFileSync(file, before);
+        await world.restart('gateway2');
+        const alien = await world.request(sealedAnew.result,
+            { base: second, headers: { 'sign-in-with-x': await signIn(world, payer, sealedAnew.result, { base: second }) } });
+        assert.equal(alien.status, 503, alien.text); // it may be this gateway alone that has not the key
+        writeFileSync(file, `${changed}\n${before}\n`);
+        await world.restart('gateway2');
     });
 
     test('bodies at rest cannot be read in the database', async () => {

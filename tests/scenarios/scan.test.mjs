@@ -8,7 +8,7 @@ import { describe, test } from 'node:test';
 import { encodeAbiParameters, keccak256, pad, stringToBytes, toHex } from 'viem';
 import { NETWORK } from '../../dev/config.mjs';
 import { USDC } from '../../dev/usdc.mjs';
-import { asOwner, begin, checkSum, debtsOf, eventsOf, isPaid, orderOf, publicOrder, relayed, relayedOf, submit,
+import { asOwner, begin, checkSum, debtsOf, eventsOf, isPaid, isSeen, orderOf, publicOrder, relayed, relayedOf, seen, submit,
     transfersOf, untilMoney } from '../lib/ledger.mjs';
 import { paymentId } from '../lib/payment.mjs';
 import { HTML, Refusal, behindStubs } from '../lib/stub.mjs';
@@ -27,7 +27,7 @@ async function scanned(world, looks = 1) {
     for (let i = 0; i < looks; i++) {
         const { number } = await world.chain.block();
         const cursor = async () => (await world.sql('SELECT block FROM scans'))[0]?.block ?? -1;
-        await world.waitFor(async () => await cursor() >= number, `the scan passes block ${number}`, 40_000);
+        await world.waitFor(async () => await cursor() >= number, `the scan passes block ${number}`);
     }
 }
 
@@ -58,7 +58,7 @@ async function removeFrom(world, block, { more = 0, before, then } = {}) {
 }
 
 function scenario(name, options, body, stubs = 0) {
-    test(name, { timeout: 200_000 }, behindStubs(stubs, options, async (world) => {
+    test(name, { timeout: 400_000 }, behindStubs(stubs, options, async (world) => {
         world.checkBooks = () => checkSum(world);
         await body(world);
     }));
@@ -111,10 +111,10 @@ function whatComesIn() {
         await world.stop('settler');
         const payer = await transferPlainly(world, 7_000n);
         await world.startRole('settler', { env: { PAYONCE_FAILPOINT: 'settler-before-scan' } });
-        assert.equal(await world.ended('settler', 40_000), 'SIGKILL');
+        assert.equal(await world.ended('settler'), 'SIGKILL');
         assert.deepEqual(await transfersOf(world, payer), [], 'it was booked before its commit');
         await world.restart('settler');
-        await world.waitFor(async () => (await transfersOf(world, payer)).length > 0, 'it is found', 40_000);
+        await world.waitFor(async () => (await transfersOf(world, payer)).length > 0, 'it is found');
         await world.restart('settler');
         await scanned(world);
         await asOwner(world, 'UPDATE scans SET block = greatest(block - 20, 0)');
@@ -127,20 +127,22 @@ function whatComesIn() {
 
     scenario('submitted by a stranger while the work runs: paid by its own log, and by nothing of ours', {},
         async (world) => {
-            const call = await begin(world, `${PATH}?delay_ms=3000`);
+            const call = await begin(world, `${PATH}?hold=1`);
             await world.waitFor(async () => (await world.calls()).length === 1, 'the work runs');
             const tx = await submit(world, call.signed.payload);
+            await world.letGo();
             await isPaid(world, call);
             assert.equal((await orderOf(world, call.payer)).tx, tx);
             assert.deepEqual(await classes(world, call.payer), ['sale']);
         });
 
     scenario('found while the work runs, and then the work fails: it is owed back', {}, async (world) => {
-        const call = await begin(world, `${PATH}?delay_ms=12000&status=404`);
+        const call = await begin(world, `${PATH}?hold=1&status=404`);
         await world.waitFor(async () => (await world.calls()).length === 1, 'the work runs');
         const tx = await submit(world, call.signed.payload);
         await untilMoney(world, call.payer, 'settled');
         assert.equal((await orderOf(world, call.payer)).work, 'running', 'it was found too late for this test');
+        await world.letGo();
         await call.answer;
         assert.equal((await orderOf(world, call.payer)).status, 'refund_due');
         const debts = await debtsOf(world, call.payer);
@@ -186,7 +188,7 @@ function whatComesIn() {
         }
         await world.restart('settler');
         for (const payer of payers)
-            await world.waitFor(async () => (await classes(world, payer))[0] === 'suspense', 'it is found', 90_000);
+            await world.waitFor(async () => (await classes(world, payer))[0] === 'suspense', 'it is found');
         assert.ok(refused > 0 && widest > 1, `${refused} ranges were refused, the widest that was taken had ${widest}`);
         await isPaid(world, await begin(world, PATH));
 
@@ -197,13 +199,13 @@ function whatComesIn() {
             return pass();
         };
         await world.restart('settler');
-        await world.waitFor(() => widestAfter > 20, 'the range grows again', 60_000);
+        await world.waitFor(() => widestAfter > 20, 'the range grows again');
     }, 1);
 
     scenario('one endpoint of two leaves logs out: the other has them', {}, async (world) => {
         world.stub.acts.eth_getLogs = () => [];
         const payer = await transferPlainly(world, 7n);
-        await world.waitFor(async () => (await classes(world, payer))[0] === 'suspense', 'it is found', 40_000);
+        await world.waitFor(async () => (await classes(world, payer))[0] === 'suspense', 'it is found');
     }, 2);
 
     scenario('the only endpoint leaves out what is proven: the scan waits until it has it', {}, async (world) => {
@@ -212,18 +214,17 @@ function whatComesIn() {
         await isPaid(world, call);
         const payer = await transferPlainly(world, 7n);
         const { number } = await world.chain.block();
-        const final = async () => (await world.sql('SELECT final FROM networks'))[0].final;
-        await world.waitFor(async () => await final() > number, 'it is final', 40_000);
+        await world.waitFor(async () => (await seen(world)).final > number, 'it is final');
         await world.waitFor(() => log(world, 'settler').includes('settler.logs_incomplete'), 'it is noticed');
         assert.deepEqual(await classes(world, payer), []);
         world.stub.honest();
-        await world.waitFor(async () => (await classes(world, payer))[0] === 'suspense', 'it is found', 40_000);
+        await world.waitFor(async () => (await classes(world, payer))[0] === 'suspense', 'it is found');
     }, 1);
 
     scenario('D03: null receipts for ever: what came in is read from the logs of its block', {}, async (world) => {
         world.stub.acts.eth_getTransactionReceipt = () => null;
         const payer = await transferPlainly(world, 7n);
-        await world.waitFor(async () => (await classes(world, payer))[0] === 'suspense', 'it is found', 40_000);
+        await world.waitFor(async () => (await classes(world, payer))[0] === 'suspense', 'it is found');
         const call = await released(world);
         await submit(world, call.signed.payload);
         await untilMoney(world, call.payer, 'settled');
@@ -243,11 +244,11 @@ function reorganisations() {
         return { ...call, ...await orderOf(world, call.payer) };
     }
 
-    async function settledAgain(world, call, deadlineMs = 40_000) {
+    async function settledAgain(world, call) {
         const undone = async () => (await undoneOf(world)).map(({ tx, block }) => [tx, block]);
-        await world.waitFor(async () => (await undone()).length > 0, 'the proof is undone', deadlineMs);
+        await world.waitFor(async () => (await undone()).length > 0, 'the proof is undone');
         assert.deepEqual(await undone(), [[call.tx, call.block]]);
-        const again = await untilMoney(world, call.payer, 'settled', deadlineMs);
+        const again = await untilMoney(world, call.payer, 'settled');
         assert.equal(again.status, 'paid');
         assert.notEqual(again.block, call.block);
         const { from, nonce } = call.signed.payload.authorization;
@@ -262,10 +263,11 @@ function reorganisations() {
 
     scenario('the block with the proof is gone: unknown again, and settled once more', deep, async (world) => {
         const call = await paid(world);
-        await removeFrom(world, call.block);
-        await world.waitFor(async () => (await undoneOf(world)).length > 0, 'the proof is undone', 10_000);
-        assert.equal((await orderOf(world, call.payer)).money, 'sent');
-        assert.equal((await publicOrder(world, call.payer)).status, 'settling');
+        await removeFrom(world, call.block, { then: async () => {
+            await world.waitFor(async () => (await undoneOf(world)).length > 0, 'the proof is undone');
+            assert.equal((await orderOf(world, call.payer)).money, 'sent');
+            assert.equal((await publicOrder(world, call.payer)).status, 'settling');
+        } });
         await settledAgain(world, call);
         assert.deepEqual((await relayed(world)).map(({ hash }) => hash), [call.tx], 'the same bytes went out again');
     });
@@ -283,12 +285,11 @@ function reorganisations() {
         const call = await paid(world);
         await world.startRole('settler2');
         await world.waitFor(() => log(world, 'settler2').includes('chain=ok'), 'the second is up');
-        const head = async () => (await world.sql('SELECT head FROM networks'))[0].head;
-        await world.waitFor(async () => await head() > call.block, 'it looks');
+        await world.waitFor(async () => (await seen(world)).head > call.block, 'it looks');
         process.kill(world.pid('settler'), 'SIGSTOP');
         try {
             await removeFrom(world, call.block);
-            await world.waitFor(async () => (await undoneOf(world)).length > 0, 'the second undoes it', 10_000);
+            await world.waitFor(async () => (await undoneOf(world)).length > 0, 'the second undoes it');
         } finally {
             process.kill(world.pid('settler'), 'SIGCONT');
         }
@@ -305,8 +306,7 @@ function reorganisations() {
         await world.waitFor(async () => (await orderOf(world, call.payer)).money === 'released', 'the proof is undone');
         assert.equal((await publicOrder(world, call.payer)).status, 'not_charged');
         assert.deepEqual((await debtsOf(world, call.payer)).map(({ state }) => state), ['cancelled']);
-        const { number } = await world.chain.block();
-        await world.waitFor(async () => (await world.chain.block()).number >= number + 12, 'some blocks pass');
+        await isSeen(world, 12);
         assert.deepEqual(await relayedOf(world, call.payer), []);
         assert.equal(await world.chain.balanceOf(call.payer.address), 1_000_000n);
 
@@ -331,8 +331,7 @@ function reorganisations() {
                 };
                 await removeFrom(world, call.block, { before, then: async () => {
                     const { hash } = await world.chain.block();
-                    const seen = () => world.sql("SELECT '0x' || encode(head_hash, 'hex') AS hash FROM networks");
-                    await world.waitFor(async () => (await seen())[0].hash === hash, 'the settler sees the new head');
+                    await world.waitFor(async () => (await seen(world)).hash === hash, 'the settler sees the new head');
                     if (late)
                         world.stub.honest();
                 } });
@@ -414,7 +413,7 @@ function twoOfThreeEndpoints() {
         scenario(`endpoint ${liar} lies in every way, and two are enough`, three, async (world) => {
             for (const [name, acts] of Object.entries(lies)) {
                 world.stubs[liar].acts = acts;
-                await isPaid(world, await begin(world, `${PATH}?${encodeURIComponent(name)}`), 25_000)
+                await isPaid(world, await begin(world, `${PATH}?${encodeURIComponent(name)}`))
                     .catch((error) => { throw new Error(`it tells ${name}: ${error.message}`); });
                 world.stubs[liar].honest();
             }
@@ -424,7 +423,7 @@ function twoOfThreeEndpoints() {
         await isPaid(world, await begin(world, `${PATH}?before`));
         world.stub.acts.eth_getTransactionCount = async (params, pass) => toHex(Number(await pass()) + 5);
         await world.restart('settler');
-        await isPaid(world, await begin(world, `${PATH}?after`), 45_000);
+        await isPaid(world, await begin(world, `${PATH}?after`));
     }, 3);
 
     scenario('one honest endpoint is not enough: unknown, past the deadline too', three, async (world) => {
@@ -442,7 +441,7 @@ function twoOfThreeEndpoints() {
             assert.equal(order.status, 'settling');
             assert.ok(Date.parse(order.known_by) > Date.now(), `known by ${order.known_by}`);
             return Date.now() / 1000 > dead + 6;
-        }, 'its deadline passes', 60_000);
+        }, 'its deadline passes');
         const told = await world.send(call.path, call.signed);
         assert.equal(told.status, 409, told.text);
         for (const stub of world.stubs)

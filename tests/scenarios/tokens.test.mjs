@@ -9,7 +9,7 @@ import { NETWORK } from '../../dev/config.mjs';
 import { USDC, tokenAbi } from '../../dev/usdc.mjs';
 import { deploy, odd } from '../lib/contracts.mjs';
 import { authorize, freshAccount, paymentId, paymentV2 } from '../lib/payment.mjs';
-import { endWorld, startWorld } from '../lib/world.mjs';
+import { PATIENCE_MS, endWorld, startWorld } from '../lib/world.mjs';
 
 const SOMEBODY = `0x${'5e'.repeat(20)}`;
 const usdc = { address: USDC, name: 'USDC', version: '2', decimals: 6, symbol: 'USDC' };
@@ -36,7 +36,7 @@ async function publicOrder(world, payer) {
     return answer.json;
 }
 
-const untilMoney = (world, payer, states, deadlineMs = 20_000) => world.waitFor(async () => {
+const untilMoney = (world, payer, states, deadlineMs = PATIENCE_MS) => world.waitFor(async () => {
     const order = await orderOf(world, payer);
     return states.includes(order?.money) && order;
 }, `the money of ${payer.address} is ${states.join(' or ')}`, deadlineMs);
@@ -214,7 +214,7 @@ describe('tokens that are not USDC', { concurrency: 8 }, () => {
                 if (!['expired', 'void'].includes(order.money))
                     assert.ok(order.final === false && order.known_by, JSON.stringify(order));
                 return Date.now() / 1000 > dead + 6;
-            }, 'the deadline passes', 60_000);
+            }, 'the deadline passes');
 
             const order = await publicOrder(world, payer);
             const again = await world.send(path, answer.signed);
@@ -240,7 +240,7 @@ describe('tokens that are not USDC', { concurrency: 8 }, () => {
         await untilMoney(world, payer, ['due']);
         const tx = await submit(world, signed.payload, tokens.quiet);
         await world.restart('settler');
-        const { tx: proof } = await untilMoney(world, payer, ['settled'], 40_000);
+        const { tx: proof } = await untilMoney(world, payer, ['settled']);
         assert.equal(proof, tx);
         const answer = await waiting;
         assert.ok(answer.status === 200 || answer.status === 409, answer.text);
@@ -287,7 +287,7 @@ describe('what happens between the check and the block', () => {
     async function provenUnpaid({ payer, path, signed, answer }, money, note) {
         const { text, status } = await answer;
         assert.ok(status === 402 || status === 409, text);
-        const order = await untilMoney(world, payer, [money], 40_000);
+        const order = await untilMoney(world, payer, [money]);
         assert.equal(order.status, 'unpaid');
         assert.match(order.end_note, note);
         assert.equal((await world.send(path, signed)).status, 402);
@@ -333,7 +333,7 @@ describe('what happens between the check and the block', () => {
             const call = await waitingCall('/test/read');
             const tx = await act(call);
             await world.restart('settler');
-            const order = await untilMoney(world, call.payer, [money], 25_000);
+            const order = await untilMoney(world, call.payer, [money], 60_000);
             const answer = await call.answer;
             assert.equal(answer.status, money === 'settled' ? 200 : 402, answer.text);
             if (money === 'settled')
@@ -370,12 +370,12 @@ describe('what happens between the check and the block', () => {
         const answer = world.send(path, signed);
         try {
             ({ dead_after: dead } = await untilMoney(world, payer, ['sent']));
-            await world.waitFor(() => Date.now() / 1000 > dead + 1, 'the deadline passes', 30_000);
+            await world.waitFor(() => Date.now() / 1000 > dead + 1, 'the deadline passes');
             assert.equal((await publicOrder(world, payer)).status, 'settling', 'the machine\'s clock proves nothing');
         } finally {
             await world.chain.rpc.call('evm_setIntervalMining', 1);
         }
-        const { end_note: note } = await untilMoney(world, payer, ['expired'], 70_000);
+        const { end_note: note } = await untilMoney(world, payer, ['expired']);
         assert.match(note, /^unused at a final block/);
         assert.ok([402, 409].includes((await answer).status), (await answer).text);
         assert.equal((await world.send(path, signed)).status, 402);

@@ -32,7 +32,7 @@ struct price prices[PRICE_COUNT] = {
     { .net = &nets[NET_SEPOLIA], .token = &tokens[3] },
 };
 struct terms terms = { .tool = "countries", .prices = prices, .price_count = PRICE_COUNT, .max_timeout_s = 60 };
-const struct quote_key quote_key = { { 7, 7, 7 } };
+const struct quote_key quote_key = { { { 7, 7, 7 } }, 1 };
 const struct hash32 request = { { 1, 2, 3 } };
 int64_t now = 1800000000;
 const struct x402_in in = { &terms, &quote_key, &request, 1800000000 };

@@ -119,8 +119,10 @@ static void test_other_terms(void **state)
     assert_int_equal(quote_read(&quote_key, slice_of(t.s), "countrie", &request, &price, now, &got), QUOTE_OTHER);
     assert_int_equal(quote_read(&quote_key, slice_of(t.s), "countriesx", &request, &price, now, &got), QUOTE_OTHER);
     struct quote_key key = quote_key;
-    key.b[31] ^= 1;
+    key.b[0][31] ^= 1;
     assert_int_equal(quote_read(&key, slice_of(t.s), "countries", &request, &price, now, &got), QUOTE_OTHER);
+    memcpy(key.b[key.n++], quote_key.b[0], 32); /* the one before is honoured still */
+    assert_int_equal(quote_read(&key, slice_of(t.s), "countries", &request, &price, now, &got), QUOTE_OK);
 }
 
 /* ---- the key's file ---- */
@@ -133,12 +135,12 @@ static void key_file(const char *text, mode_t mode, bool good)
     assert_int_equal(write(fd, text, strlen(text)), strlen(text));
     assert_int_equal(fchmod(fd, mode), 0);
     close(fd);
-    struct quote_key k = { { 0 } };
+    struct quote_key k = { .n = 0 };
     const bool loaded = quote_key_load(path, &k);
     unlink(path);
     assert_true(loaded == good);
     if (good)
-        assert_int_equal(k.b[31], 0xab);
+        assert_int_equal(k.b[0][31], 0xab);
 }
 
 #define HEX62 "00000000000000000000000000000000000000000000000000000000000000"
@@ -155,6 +157,12 @@ static void test_key_file(void **state)
     key_file(HEX62 "abab", 0600, false);
     key_file(HEX62 "xy", 0600, false);
     key_file("", 0600, false);
+    key_file("\n", 0600, false);
+    key_file(HEX62 "ab\n" HEX62 "cd\r\n", 0600, true);
+    key_file(HEX62 "ab\n\n" HEX62 "cd\n", 0600, false);
+    key_file(HEX62 "ab\n" HEX62 "c\n", 0600, false);
+    key_file(HEX62 "ab\n" HEX62 "cd\n" HEX62 "ef\n" HEX62 "01\n", 0600, true);
+    key_file(HEX62 "ab\n" HEX62 "cd\n" HEX62 "ef\n" HEX62 "01\n" HEX62 "02\n", 0600, false);
     assert_false(quote_key_load("/nowhere/quote.key", &k));
 }
 

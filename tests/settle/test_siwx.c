@@ -8,7 +8,7 @@
 #include "settle/seal.h"
 #include "settle/siwx.h"
 
-static const struct quote_key ours = { { 7 } }, others = { { 8 } };
+static const struct quote_key ours = { { { 7 } }, 1 }, others = { { { 8 } }, 1 }, both = { { { 8 }, { 7 } }, 2 };
 
 static json_t *vectors(void)
 {
@@ -190,6 +190,8 @@ static void test_seal(void **state)
         assert_false(seal_open(&ours, &a, 'b', (struct slice){ sealed.p, i }, &open));
     }
     assert_int_equal(open.n, plain.n);
+    assert_true(seal_open(&both, &a, 'b', s, &open)); /* the key was changed since */
+    assert_int_equal(open.n, 2 * plain.n);
     BUF nothing = { 0 }, opened = { 0 };
     seal(&ours, &a, 'b', SLICE(""), &nothing);
     assert_true(seal_open(&ours, &a, 'b', (struct slice){ nothing.p, nothing.n }, &opened));

@@ -58,9 +58,9 @@ static void test_deadline(void **state)
     in_s(0, 1, 1000, 2000);
     in_s(6, 0, 2000, 2000);
     in_s(6, -3, 2000, 2000);
-    in_s(6, -20, 10000, 10500);
-    in_s(6, -60, 30000, 30500);
-    in_s(6, -119, 59500, 60000);
+    in_s(6, -20, 5000, 5250);
+    in_s(6, -60, 15000, 15250);
+    in_s(6, -239, 59750, 60000);
     in_s(6, -90000, 60000, 60000);
     in_s(0, -90000, 60000, 60000);
 }
@@ -74,6 +74,19 @@ static void test_dead_after(void **state)
     assert_int_equal(next_after_look(), 60);
     sql_run(pg, "UPDATE authorizations SET looks = 6, dead_after = valid_before");
     assert_in_range(next_after_look(), 10, 21);
+}
+
+/* A look without an answer is made again soon, and one that is due sooner stays. */
+static void test_look_again(void **state)
+{
+    (void)state;
+    make_sent(3000);
+    sql_run(pg, "UPDATE authorizations SET next_look = now() + interval '60 s'");
+    sql_run(pg, "SELECT authorizations_look_again(json_agg(id)::text) FROM authorizations");
+    sql_is(pg, "SELECT bool_and(next_look <= now() + interval '2 s') FROM authorizations", "t");
+    sql_run(pg, "UPDATE authorizations SET next_look = now() - interval '1 s'");
+    sql_run(pg, "SELECT authorizations_look_again(json_agg(id)::text) FROM authorizations");
+    sql_is(pg, "SELECT bool_and(next_look < now()) FROM authorizations", "t");
 }
 
 /* ---- the node says that it cannot be carried out now ---- */
@@ -154,7 +167,7 @@ static void test_fruitless_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_pace),         TEST(test_deadline),  TEST(test_dead_after),      TEST(test_doubted),
+        TEST(test_pace),         TEST(test_deadline), TEST(test_look_again),  TEST(test_dead_after),      TEST(test_doubted),
         TEST(test_doubted_soon), TEST(test_fruitless), TEST(test_fruitless_waits),
     };
     return cmocka_run_group_tests(tests, money_start, money_stop);

@@ -9,10 +9,14 @@ import assert from 'node:assert/strict';
 import { authorize, decode, paymentV1, paymentV2 } from '../../lib/payment.mjs';
 import { grouped } from './grouped.mjs';
 
+// How often a buyer must hear that a person decides before it stops asking.
+const STUBBORN = 3;
+
 export const MODES = ['same', 'same-id', 'fresh'];
 
 export class Buyer {
     retries = 0;
+    reviews = 0;
     signatures = 0;
     told = [];          // { nonce, status, code }: every answer to a payment
     end = null;         // 'paid', 'in_review', or what nobody should have been told
@@ -57,7 +61,7 @@ export class Buyer {
             this.answer = answer;
             return true;
         }
-        if (code === 'in_review')
+        if (code === 'in_review' && (this.reviews += 1) === STUBBORN)
             this.end = 'in_review';
         // v1 without an id has nothing secret to show: it is told that it paid, and the sign-in brings the answer
         if (code === 'answer_not_proven' && this.version === 1 && !this.id)

@@ -9,26 +9,27 @@ export function note(name, seed, figures) {
         appendFileSync(process.env.PAYONCE_FIGURES, `${JSON.stringify({ name, seed, figures })}\n`);
 }
 
-const isFault = (key) => /^(faults_|kills|drop$|delay$|cut$|twice$|postgres$|lies$|undone$)/.test(key);
-const bad = ['double_charges', 'lost_payments', 'false_failures'];
+const isFault = (key) => /^(faults_|kills|copies$|acts$|lies$|drop$|delay$|cut$|twice$|postgres$|undone$)/.test(key);
+const family = (name) => (name.includes('x402') ? 'official clients' : name.split(':')[0]);
+const summed = ['transfers', 'retries', 'unknowns', 'proven_dead', 'double_charges', 'lost_payments', 'false_failures'];
 
-// One row a drill: what was done to it, and what must be 0.
+// One row a family of drills: what was done to it, and what must be 0. A drill that failed has no figures.
 export function figuresTable(text) {
     const drills = new Map();
     for (const line of text.trim().split('\n')) {
         const { name, seed, figures } = JSON.parse(line);
-        const row = drills.get(name) ?? { seeds: new Set(), transfers: 0, faults: 0, unknowns: 0, dead: 0, bad: [0, 0, 0], seconds: 0 };
-        drills.set(name, row);
+        const row = drills.get(family(name)) ?? { seeds: new Set(), faults: 0, ...Object.fromEntries(summed.map((key) => [key, 0])) };
+        drills.set(family(name), row);
         row.seeds.add(seed);
-        row.transfers += figures.transfers ?? 0;
-        row.unknowns += figures.unknowns ?? 0;
-        row.dead += figures.proven_dead ?? 0;
-        row.seconds += figures.seconds ?? 0;
-        row.faults += Object.entries(figures).filter(([key]) => isFault(key)).reduce((n, [, value]) => n + value, 0);
-        row.bad = row.bad.map((n, i) => n + (figures[bad[i]] ?? 0));
+        for (const key of summed)
+            row[key] += figures[key] ?? 0;
+        for (const [key, value] of Object.entries(figures))
+            row.faults += isFault(key) ? value : 0;
     }
-    const head = ['drill', 'seeds', 'transfers', 'faults forced', 'charged twice / lost / falsely failed', 'unknowns', 'known late', 's'];
-    const rows = [...drills].map(([name, r]) => [name, r.seeds.size, r.transfers, r.faults, r.bad.join(' / '), r.unknowns, 0, r.seconds]);
+    const head = ['drill', 'seeds', 'transfers', 'retries', 'faults forced', 'unknowns, all known in time', 'of them proven dead',
+        'charged twice', 'lost', 'falsely failed'];
+    const rows = [...drills].sort().map(([name, r]) => [name, r.seeds.size, r.transfers, r.retries, r.faults, r.unknowns, r.proven_dead,
+        r.double_charges, r.lost_payments, r.false_failures]);
     return [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
 }
 

@@ -10,8 +10,8 @@ const plain = (id) => id.replace('ord_', '');
 export class Unknowns {
     #told = new Map();          // order: { at, by, note }, the last that was said of it
     #past = [];
+    #missed = [];               // told that an earlier time was not kept
     #over = false;
-    tellings = 0;
     moved = 0;                  // tellings that said why the time moves
 
     constructor(world) {
@@ -35,8 +35,9 @@ export class Unknowns {
         if (Date.parse(by) < at - 1_000)
             this.#past.push({ order, by, at });
         this.#told.set(plain(order), { at, by: Date.parse(by), note });
-        this.tellings += 1;
         this.moved += note ? 1 : 0;
+        if (note?.includes('has passed'))
+            this.#missed.push({ order, by, at });
     }
 
     async #ask() {
@@ -54,6 +55,7 @@ export class Unknowns {
         this.#over = true;
         await this.asking;
         assert.deepEqual(this.#past, [], 'told to be known by a time that is over');
+        assert.deepEqual(this.#missed, [], 'not known by the time that was told before');
         const rows = await this.world.sql(`SELECT encode(s.id, 'hex') AS id, s.money, extract(epoch FROM s.ended_at) * 1000 AS ended,
                 extract(epoch FROM a.created_at) * 1000 AS created
             FROM order_status s JOIN authorizations a ON a.id = s.authorization_id`);
