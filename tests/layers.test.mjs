@@ -141,8 +141,14 @@ test(`no line over ${MAX_LINE} columns in the ledger and the receipts`, () => {
     assert.deepEqual(wrong, []);
 });
 
+const others = [...list('dev', /\.(mjs|sh)$/), ...list('tests', /\.(mjs|c|h|sh|sol)$/), ...list('sql', /\.sql$/)];
+
+test('no merge left its marks', () => {
+    const wrong = [...sources, ...others].flatMap((file) => [...matches(file, /^(<{7} |>{7} |={7}$)/g, read(file))]);
+    assert.deepEqual(wrong.map(({ at }) => at), []);
+});
+
 test(`no file over ${MAX_FILE} lines`, () => {
-    const others = [...list('dev', /\.(mjs|sh)$/), ...list('tests', /\.(mjs|c|h|sh|sol)$/), ...list('sql', /\.sql$/)];
     const wrong = [...sources, ...others].map((file) => [file, read(file).trimEnd().split('\n').length])
         .filter(([, lines]) => lines > MAX_FILE);
     assert.deepEqual(wrong, []);
