@@ -79,7 +79,7 @@ static void test_many_at_once(void **state)
                          .payment_id = ID,
                          .signer_proven = true };
     const struct order_call what = {
-        .tool = "t", .side_effect = "write", .method = "POST", .target = SLICE("/t"), .request = request
+        .rail = "x402", .tool = "t", .side_effect = "write", .method = "POST", .target = SLICE("/t"), .request = request
     };
     struct order_id instance;
     memset(&instance, 1, sizeof instance);
