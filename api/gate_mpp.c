@@ -8,9 +8,9 @@
 
 enum { FIND_MS = 5000, PULL_NEEDS_S = 3, UNSEEN_MS = 4000 };
 
-static struct slice key_of(const struct gateway *g)
+static struct slice key_of(const struct gateway *g, size_t i)
 {
-    return (struct slice){ (const char *)g->mpp_key, sizeof g->mpp_key };
+    return (struct slice){ (const char *)g->mpp_key[i], sizeof g->mpp_key[i] };
 }
 
 /* ---- out ---- */
@@ -33,7 +33,7 @@ void gate_mpp_offers(struct request *rq, struct reply *r, const struct quote_id 
         struct quote_text text;
         BUF value = { 0 };
         quote_write(&c->g->quote_key, quote, expires, c->tool->name, &c->request, p, &text);
-        const struct mpp_offer offer = { .key = key_of(c->g),
+        const struct mpp_offer offer = { .key = key_of(c->g, 0),
                                          .realm = p->net->realm,
                                          .price = p,
                                          .external_id = slice_of(text.s),
@@ -175,20 +175,30 @@ static struct step another_call(struct request *rq)
     return gate_send(rq, reply_problem(rq, ERR_PAYMENT_CONFLICT, NULL, json_pack("{s:s}", "reason", "request")), COUNT_CONFLICT);
 }
 
+/* Ours, by any of the keys that are honoured. Late or not: what was paid in time, or for the price, is served. */
+static enum mpp_fault check_challenge(struct call *c)
+{
+    enum mpp_fault f = MPP_FAULT_NOT_OURS;
+    for (size_t i = 0; f == MPP_FAULT_NOT_OURS && i < c->g->quote_key.n; i++) {
+        const struct mpp_in in = { key_of(c->g, i), c->mpp_terms->prices[0].net->realm, clock_wall_ms() };
+        bool late;
+        f = mpp_credential_check(&c->mpp.credential, &in, &c->mpp.asked, &late);
+    }
+    return f;
+}
+
 struct step gate_mpp(struct request *rq, struct slice token)
 {
     struct call *c = gate_call(rq);
     struct mpp_call *m = &c->mpp;
     const char *detail = NULL;
-    bool late;
     c->rail = &rail_mpp;
     c->pay_first = true;
     if (c->g->config->net_count == 0 || c->mpp_terms->price_count == 0)
         return gate_mpp_fault(rq, MPP_FAULT_NOT_OURS, NULL);
     enum mpp_fault f = mpp_credential_read(token, &m->credential, &detail);
-    const struct mpp_in in = { key_of(c->g), c->mpp_terms->prices[0].net->realm, clock_wall_ms() };
     if (f == MPP_FAULT_NONE)
-        f = mpp_credential_check(&m->credential, &in, &m->asked, &late);
+        f = check_challenge(c);
     if (f != MPP_FAULT_NONE)
         return gate_mpp_fault(rq, f, detail);
     if (!find_price(c))

@@ -128,16 +128,23 @@ static struct terms terms_of(const struct tool *t, bool tempo, struct price **ne
     return (struct terms){ t->name, list, (size_t)(*next - list), t->max_timeout_s, tempo || t->settle == SETTLE_BEFORE_WORK };
 }
 
+static void make_mpp_keys(struct gateway *g)
+{
+    static const char domain[] = "payonce mpp challenge";
+    uint8_t text[sizeof domain + 32];
+    memcpy(text, domain, sizeof domain);
+    for (size_t i = 0; i < g->quote_key.n; i++) {
+        memcpy(text + sizeof domain, g->quote_key.b[i], 32);
+        const struct hash32 key = sha256(text, sizeof text);
+        memcpy(g->mpp_key[i], key.b, sizeof key.b);
+    }
+    bytes_wipe(text, sizeof text);
+}
+
 static void make_terms(struct gateway *g)
 {
     const struct config *c = g->config;
-    static const char domain[] = "payonce mpp challenge";
-    uint8_t text[sizeof domain + sizeof g->quote_key.b];
-    memcpy(text, domain, sizeof domain);
-    memcpy(text + sizeof domain, g->quote_key.b, sizeof g->quote_key.b);
-    const struct hash32 key = sha256(text, sizeof text);
-    bytes_wipe(text, sizeof text);
-    memcpy(g->mpp_key, key.b, sizeof g->mpp_key);
+    make_mpp_keys(g);
     size_t all = 1;
     for (size_t i = 0; i < c->tool_count; i++)
         all += c->tools[i].price_count;

@@ -41,7 +41,7 @@ struct gateway {
     struct seat *seats;              /* one a configured network, in its order */
     struct price *prices;            /* of all tools, by rail */
     struct terms *terms, *mpp_terms; /* one a tool, in its order: what it costs on each rail */
-    uint8_t mpp_key[32];             /* makes the ids of MPP's challenges */
+    uint8_t mpp_key[QUOTE_KEYS][32]; /* of each quote key: the first makes the ids of MPP's challenges, all are honoured */
     struct challenge **challenges;   /* likewise; NULL where x402 has no price */
     struct outcomes *outcomes;
     struct metrics *metrics;
