@@ -176,7 +176,7 @@ describe('payonce doctor', () => {
         const first = (c) => Object.assign(c.tools[0], { settle: 'before_work' });
         await finds('warn', /^refunds$/, /countries: .*no policy for USDC on eip155:84532/, { change: first });
         const { troubles } = await examine({ change: (c) => Object.assign(c, { refunds: [policy] }, void first(c)) });
-        assert.deepEqual(troubles, []);
+        assert.ok(!troubles.some(({ check }) => check === 'refunds'), JSON.stringify(troubles));
     });
 
     // ---- keys ----
@@ -204,7 +204,8 @@ describe('payonce doctor', () => {
         await finds('FAIL', /^relayer key$/, /64 hex digits/, { env: { [RELAYER]: place('zero', '00'.repeat(32)) } });
         const two = place('two', `${key}\n${'22'.repeat(32)}\n`);
         await finds('FAIL', /^relayer key$/, /64 hex digits/, { env: { [RELAYER]: two } });
-        await finds('ok', /^quote key$/, /present/, { env: { [QUOTE]: two } });
+        const { ok, checks } = await examine({ env: { [QUOTE]: two } });
+        assert.ok(ok && checks.some(({ check, text }) => check === 'quote key' && text === 'present'));
     });
 
     // ---- the database ----
