@@ -11,7 +11,7 @@
 #include "settle/pin.h"
 #include "settle/x402.h"
 
-enum { BEAT_MS = 3000, BEAT_TTL_S = 15, PIN_AGAIN_MS = 2000, PIN_WAIT_MS = 4000, DRAIN_MS = 25000, ADMIN_BODY = 65536, POOL = 32768 };
+enum { BEAT_MS = 3000, BEAT_TTL_S = 15, PIN_AGAIN_MS = 2000, PIN_WAIT_MS = 4000, DRAIN_MS = 25000, ADMIN_BODY = 65536, POOL = 24576 };
 
 struct seat *gateway_seat(const struct gateway *g, const struct net *n)
 {

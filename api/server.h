@@ -24,7 +24,7 @@ struct server_options {
     int64_t idle_ms;                 /* a connection on which nothing moves is closed after this */
     int64_t read_ms;                 /* a request must be in within idle_ms and this from the last answer; 0: 20,000 */
     size_t pool_bytes;               /* per connection that was served; five eighths bound a request's header section,
-                                        the rest is for the answer's: 32,768 */
+                                        the rest is for the answer's: 24,576 */
     const char *const *trusted_proxies; /* addresses or prefixes: 10.0.0.0/8 */
     size_t trusted_proxy_count;
 };

@@ -107,15 +107,28 @@ static char *encode_group(char *to, const char *alphabet, unsigned bits, size_t 
     return to;
 }
 
-static void encode(struct buf *b, const char *alphabet, const uint8_t *p, size_t n, bool pad)
+/* Two characters a look: what twelve bits are written as. Every 402 has a thousand bytes of it. */
+struct pairs {
+    bool made;
+    char of[4096][2];
+};
+
+static const struct pairs *pairs_of(struct pairs *t, const char *alphabet)
 {
+    for (unsigned i = 0; !t->made && i < COUNT(t->of); i++)
+        (void)encode_group(t->of[i], alphabet, i << 12, 2);
+    t->made = true;
+    return t;
+}
+
+static void encode(struct buf *b, const char *alphabet, struct pairs *table, const uint8_t *p, size_t n, bool pad)
+{
+    const struct pairs *pairs = pairs_of(table, alphabet);
     buf_reserve(b, n / 3 * 4 + 4);
     char *to = b->p + b->n;
     for (; n >= 3; p += 3, n -= 3, to += 4) {
-        to[0] = alphabet[p[0] >> 2];
-        to[1] = alphabet[(p[0] & 3) << 4 | p[1] >> 4];
-        to[2] = alphabet[(p[1] & 15) << 2 | p[2] >> 6];
-        to[3] = alphabet[p[2] & 63];
+        memcpy(to, pairs->of[(unsigned)p[0] << 4 | p[1] >> 4], 2);
+        memcpy(to + 2, pairs->of[(p[1] & 15U) << 8 | p[2]], 2);
     }
     if (n > 0)
         to = encode_group(to, alphabet, (unsigned)p[0] << 16 | (n > 1 ? (unsigned)p[1] << 8 : 0), n + 1);
@@ -127,10 +140,12 @@ static void encode(struct buf *b, const char *alphabet, const uint8_t *p, size_t
 
 void base64_add(struct buf *b, const void *p, size_t n)
 {
-    encode(b, letters, p, n, true);
+    static struct pairs pairs;
+    encode(b, letters, &pairs, p, n, true);
 }
 
 void base64url_add(struct buf *b, const void *p, size_t n)
 {
-    encode(b, url_letters, p, n, false);
+    static struct pairs pairs;
+    encode(b, url_letters, &pairs, p, n, false);
 }
