@@ -280,9 +280,8 @@ CREATE FUNCTION order_accept(p_attempt bytea, p_instance bytea, p_lease_s intege
     p_pay_first boolean DEFAULT false, p_charge text DEFAULT NULL, OUT told order_accepted)
 LANGUAGE plpgsql AS $$
 DECLARE
-    m record; r record; o orders; a authorizations; paying bigint; was text; done boolean; left_behind boolean; by_whom jsonb := p_by::jsonb;
+    m record; r record; o orders; a authorizations; paying bigint; was text; done boolean; left_behind boolean; by_whom jsonb; facts jsonb;
     charge jsonb := p_charge::jsonb;
-    facts jsonb := jsonb_build_object('nonce', encode(p_nonce, 'hex'), 'amount', p_amount::text, 'valid_before', p_valid_before);
 BEGIN
     done := lock_identities(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce) IS NULL;
     m := order_match(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce, p_request);
@@ -333,6 +332,8 @@ BEGIN
             RETURN;
         END IF;
     END IF;
+    by_whom := p_by::jsonb; -- not needed any earlier: a free repeat has no event
+    facts := jsonb_build_object('nonce', encode(p_nonce, 'hex'), 'amount', p_amount::text, 'valid_before', p_valid_before);
     IF told.verdict = 'new' AND NOT left_behind THEN
         r := order_match_similar(p_payment_id, p_payer, p_request);
         told.verdict := r.verdict;

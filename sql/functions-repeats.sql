@@ -106,7 +106,7 @@ BEGIN
                      ELSE 'repeat' END;
         IF word = 'repeat' THEN
             -- mostly it lies in the newest part, and one part is read for less than eight
-            part := ring_slot('answers');
+            part := coalesce((SELECT x.newest % 8 FROM rings x WHERE x.name = 'answers'), 0); -- as ring_slot has it
             SELECT w.status, w.headers, w.body INTO status, headers, body FROM answers w WHERE w.order_id = o.id AND w.slot = part;
             IF NOT FOUND THEN
                 SELECT w.status, w.headers, w.body INTO status, headers, body FROM answers w WHERE w.order_id = o.id;
@@ -166,7 +166,8 @@ CREATE FUNCTION repeat_keep(p_authorization bigint, p_order bytea, p_payer bytea
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO repeats (authorization_id, order_id, request, payment_id, slot)
-    VALUES (p_authorization, p_order, p_request, p_payment_id, ring_slot('repeats'));
+    VALUES (p_authorization, p_order, p_request, p_payment_id,
+            coalesce((SELECT r.newest % 8 FROM rings r WHERE r.name = 'repeats'), 0)); -- as ring_slot has it
     IF p_payment_id IS NOT NULL THEN
         PERFORM payment_id_keep(p_payment_id, p_order, p_payer, p_request);
     END IF;
