@@ -118,27 +118,6 @@ bool intent_sign(struct intent *i, const json_t *challenge, const struct offer *
     return true;
 }
 
-static void keep_text(json_t *j, const char *key, struct slice s)
-{
-    if (s.p)
-        json_object_set_new(j, key, json_of_slice(s));
-}
-
-static json_t *challenge_json(const struct mpp_challenge *c)
-{
-    json_t *j = json_object();
-    keep_text(j, "id", c->id);
-    keep_text(j, "realm", c->realm);
-    keep_text(j, "method", c->method);
-    keep_text(j, "intent", c->intent);
-    keep_text(j, "request", c->request);
-    keep_text(j, "expires", c->expires);
-    keep_text(j, "digest", c->digest);
-    keep_text(j, "opaque", c->opaque);
-    keep_text(j, "description", c->description);
-    return j;
-}
-
 struct mpp_challenge intent_challenge(const struct intent *i)
 {
     const json_t *j = i->mpp.challenge;
@@ -175,7 +154,7 @@ bool intent_sign_mpp(struct intent *i, const struct mpp_choice *c, struct tempo_
     i->mpp.tx = hash;
     buf_done(&i->mpp.raw);
     i->mpp.raw = raw;
-    replace_json(&i->mpp.challenge, challenge_json(&c->challenge));
+    replace_json(&i->mpp.challenge, mpp_challenge_json(&c->challenge));
     replace_json(&i->accepted, NULL);
     replace_json(&i->resource, NULL);
     replace_json(&i->extensions, NULL);

@@ -19,27 +19,6 @@ struct question {
     bool unavailable;
 };
 
-static void text(struct buf *b, const char *s)
-{
-    for (; *s; s++)
-        switch (*s) {
-        case '&':
-            buf_puts(b, "&amp;");
-            break;
-        case '<':
-            buf_puts(b, "&lt;");
-            break;
-        case '>':
-            buf_puts(b, "&gt;");
-            break;
-        case '"':
-            buf_puts(b, "&quot;");
-            break;
-        default:
-            buf_add(b, s, 1);
-        }
-}
-
 static void table(struct buf *b, const char *caption, const json_t *rows, const char *const *keys, size_t n)
 {
     size_t i, k;
@@ -56,7 +35,7 @@ static void table(struct buf *b, const char *caption, const json_t *rows, const 
             const char *s = json_str(row, keys[k]);
             const bool is_number = s && *s && strspn(s, "-0123456789") == strlen(s);
             buf_puts(b, is_number ? "<td class=\"n\">" : "<td>");
-            text(b, s ? s : "");
+            buf_html(b, s ? s : "");
             buf_puts(b, "</td>");
         }
         buf_puts(b, "</tr>\n");
@@ -72,10 +51,10 @@ static void one_network(struct buf *b, const json_t *r)
     static const char *const differences[] = { "what", "asset", "expected", "found", "owner", "reason" };
     const size_t n = books_differences(r);
     buf_puts(b, "<h2>");
-    text(b, json_str(r, "network"));
+    buf_html(b, json_str(r, "network"));
     buf_printf(b, " at block %" JSON_INTEGER_FORMAT "</h2>\n<p>%s, ", json_integer_value(json_object_get(r, "block")),
                n == 0 ? "No difference" : "THERE ARE DIFFERENCES");
-    text(b, json_str(r, "made_at"));
+    buf_html(b, json_str(r, "made_at"));
     buf_puts(b, ". Amounts are minor units.</p>\n");
     if (n > 0)
         table(b, "Differences", json_object_get(r, "differences"), differences, COUNT(differences));

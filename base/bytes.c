@@ -52,6 +52,30 @@ void buf_puts(struct buf *b, const char *s)
     buf_add(b, s, strlen(s));
 }
 
+void buf_html(struct buf *b, const char *s)
+{
+    for (; *s; s++)
+        switch (*s) {
+        case '&':
+            buf_puts(b, "&amp;");
+            break;
+        case '<':
+            buf_puts(b, "&lt;");
+            break;
+        case '>':
+            buf_puts(b, "&gt;");
+            break;
+        case '"':
+            buf_puts(b, "&quot;");
+            break;
+        case '\'':
+            buf_puts(b, "&#39;");
+            break;
+        default:
+            buf_add(b, s, 1);
+        }
+}
+
 void buf_printf(struct buf *b, const char *fmt, ...)
 {
     va_list args, again;

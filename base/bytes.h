@@ -27,6 +27,7 @@ struct buf { char *p; size_t n, cap; };
 void buf_reserve(struct buf *b, size_t n);               /* room for n more bytes at once: only a matter of speed */
 void buf_add(struct buf *b, const void *p, size_t n);
 void buf_puts(struct buf *b, const char *s);
+void buf_html(struct buf *b, const char *s); /* as text or as a quoted attribute of a page */
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF(2, 3);
 void buf_done(struct buf *b);
 #define BUF SCOPE(buf_done) struct buf

@@ -32,30 +32,6 @@ char *receipt_page_policy(void)
         "default-src 'none'; style-src 'sha256-%s'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'", b.p);
 }
 
-static void text(struct buf *b, const char *s)
-{
-    for (; *s; s++)
-        switch (*s) {
-        case '&':
-            buf_puts(b, "&amp;");
-            break;
-        case '<':
-            buf_puts(b, "&lt;");
-            break;
-        case '>':
-            buf_puts(b, "&gt;");
-            break;
-        case '"':
-            buf_puts(b, "&quot;");
-            break;
-        case '\'':
-            buf_puts(b, "&#39;");
-            break;
-        default:
-            buf_add(b, s, 1);
-        }
-}
-
 /* ---- lines of a list ---- */
 
 static void term(struct buf *b, const char *name)
@@ -68,7 +44,7 @@ static void plain(struct buf *b, const char *name, const char *value)
     if (!value || !*value)
         return;
     term(b, name);
-    text(b, value);
+    buf_html(b, value);
     buf_puts(b, "</dd>\n");
 }
 
@@ -88,13 +64,13 @@ static void id(struct buf *b, const char *name, const char *value, const char *k
         return;
     term(b, name);
     buf_puts(b, "<code>");
-    text(b, value);
+    buf_html(b, value);
     buf_puts(b, "</code>");
     if (kind && l->explorer && *l->explorer) {
         buf_puts(b, " <a rel=\"noreferrer\" href=\"");
-        text(b, l->explorer);
+        buf_html(b, l->explorer);
         buf_printf(b, "/%s/", kind);
-        text(b, value);
+        buf_html(b, value);
         buf_printf(b, "\">%s on the block explorer</a>", name);
     }
     buf_puts(b, "</dd>\n");
@@ -109,9 +85,9 @@ static void money(struct buf *b, const char *name, const char *minor, const stru
 static void when(struct buf *b, const char *s)
 {
     buf_puts(b, "<time datetime=\"");
-    text(b, s);
+    buf_html(b, s);
     buf_puts(b, "\">");
-    text(b, s);
+    buf_html(b, s);
     buf_puts(b, "</time>");
 }
 
@@ -193,10 +169,10 @@ static void timeline(struct buf *b, const json_t *list, const struct receipt_lin
         if (at)
             when(b, at);
         buf_puts(b, "<br>");
-        text(b, words_event(json_str(e, "event")));
+        buf_html(b, words_event(json_str(e, "event")));
         if (tx) {
             buf_puts(b, "<br><code>");
-            text(b, tx);
+            buf_html(b, tx);
             buf_puts(b, "</code>");
         }
         buf_puts(b, "</li>\n");
@@ -231,14 +207,14 @@ void receipt_page(struct buf *b, const json_t *r)
     buf_puts(b, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"robots\" "
                 "content=\"noindex\">\n<title>Receipt: ");
-    text(b, headline ? headline : "");
+    buf_html(b, headline ? headline : "");
     buf_printf(b, "</title>\n<style>%s</style>\n</head>\n<body>\n<main>\n<p class=\"dim\">Receipt", style);
     if (seller) {
         buf_puts(b, " of ");
-        text(b, seller);
+        buf_html(b, seller);
     }
     buf_puts(b, "</p>\n<h1>");
-    text(b, headline ? headline : "");
+    buf_html(b, headline ? headline : "");
     buf_puts(b, "</h1>\n");
     if (known_by) {
         buf_puts(b, "<p>A payment that was signed for this call can still arrive. By ");

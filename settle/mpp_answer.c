@@ -26,21 +26,26 @@ static json_t *payload_of(const struct hash32 *hash, struct slice raw)
     return json_pack("{s:s, s:s}", "type", "transaction", "signature", hex.p);
 }
 
+json_t *mpp_challenge_json(const struct mpp_challenge *c)
+{
+    json_t *j = json_object();
+    set_text(j, "id", c->id);
+    set_text(j, "realm", c->realm);
+    set_text(j, "method", c->method);
+    set_text(j, "intent", c->intent);
+    set_text(j, "request", c->request);
+    set_text(j, "expires", c->expires);
+    set_text(j, "digest", c->digest);
+    set_text(j, "opaque", c->opaque);
+    set_text(j, "description", c->description);
+    return j;
+}
+
 void mpp_credential_write(const struct mpp_challenge *c, uint64_t chain_id, const struct address *source,
                           const struct hash32 *hash, struct slice raw, struct buf *ret)
 {
     OWNED char *who = str_format("did:pkh:eip155:%llu:%s", (unsigned long long)chain_id, address_checksum(source).s);
-    json_t *challenge = json_object();
-    set_text(challenge, "id", c->id);
-    set_text(challenge, "realm", c->realm);
-    set_text(challenge, "method", c->method);
-    set_text(challenge, "intent", c->intent);
-    set_text(challenge, "request", c->request);
-    set_text(challenge, "expires", c->expires);
-    set_text(challenge, "digest", c->digest);
-    set_text(challenge, "opaque", c->opaque);
-    set_text(challenge, "description", c->description);
-    JSON *root = json_pack("{s:o, s:o, s:s}", "challenge", challenge, "payload", payload_of(hash, raw), "source", who);
+    JSON *root = json_pack("{s:o, s:o, s:s}", "challenge", mpp_challenge_json(c), "payload", payload_of(hash, raw), "source", who);
     buf_puts(ret, "Payment ");
     add_json(ret, root);
 }

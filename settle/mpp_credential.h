@@ -52,6 +52,8 @@ enum mpp_fault mpp_pull_check(const struct mpp_credential *c, const struct mpp_c
 
 /* ---- out: the agent's side ---- */
 
+/* Its parameters as a credential echoes them, those that it has. */
+json_t *mpp_challenge_json(const struct mpp_challenge *c) MUST_CHECK;
 /* The value of Authorization for a challenge that was read: with hash for push, or the signed bytes for pull (hash
  * NULL). */
 void mpp_credential_write(const struct mpp_challenge *c, uint64_t chain_id, const struct address *source,

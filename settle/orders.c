@@ -186,13 +186,6 @@ static uint64_t rank_of(const void *p)
     return rank;
 }
 
-static void set_hex(json_t *o, const char *key, const void *p, size_t n)
-{
-    OWNED char *hex = mem_new(2 * n + 1);
-    hex_write_bare(hex, p, n);
-    json_object_set_new(o, key, json_string(hex));
-}
-
 static void add_charge(struct db_args *a, const struct order_charge *c)
 {
     if (!c) {
@@ -200,11 +193,11 @@ static void add_charge(struct db_args *a, const struct order_charge *c)
         return;
     }
     JSON *o = json_object();
-    set_hex(o, "challenge", c->challenge.b, 32);
-    set_hex(o, "tx", c->tx.b, 32);
-    set_hex(o, "memo", c->memo.b, 32);
+    json_set_bare(o, "challenge", c->challenge.b, 32);
+    json_set_bare(o, "tx", c->tx.b, 32);
+    json_set_bare(o, "memo", c->memo.b, 32);
     if (c->raw.n > 0)
-        set_hex(o, "raw", c->raw.p, c->raw.n);
+        json_set_bare(o, "raw", c->raw.p, c->raw.n);
     OWNED char *text = json_write(o);
     arg_text(a, text);
 }

@@ -10,13 +10,6 @@
 
 enum { AGAIN_S = 10 };               /* the same bytes are sent again when nothing was seen of them for so long */
 
-static void set_bare_hex(json_t *o, const char *key, const struct hash32 *h)
-{
-    char hex[65];
-    hex_write_bare(hex, h->b, 32);
-    json_object_set_new(o, key, json_string(hex));
-}
-
 bool desk_proves(const struct auth_event *e, const struct db_rows *rows, int i)
 {
     struct address payer, payee;
@@ -28,8 +21,8 @@ void desk_add_proof(json_t *proofs, int64_t authorization, const struct auth_eve
 {
     json_t *p = json_object();
     json_object_set_new(p, "id", json_integer(authorization));
-    set_bare_hex(p, "tx", &e->tx);
-    set_bare_hex(p, "block_hash", &e->block_hash);
+    json_set_bare(p, "tx", e->tx.b, 32);
+    json_set_bare(p, "block_hash", e->block_hash.b, 32);
     json_object_set_new(p, "log_index", json_integer((json_int_t)e->log_index));
     json_object_set_new(p, "block", json_integer((json_int_t)e->block));
     json_object_set_new(p, "block_time", json_integer((json_int_t)block_time));
@@ -146,7 +139,7 @@ static json_t *mined_list(const struct db_rows *open, const struct mined *m)
         json_t *o = json_object();
         json_object_set_new(o, "id", json_integer(row_int(open, i, "id")));
         json_object_set_new(o, "block", json_integer((json_int_t)m[i].receipt.block));
-        set_bare_hex(o, "block_hash", &m[i].receipt.block_hash);
+        json_set_bare(o, "block_hash", m[i].receipt.block_hash.b, 32);
         json_array_append_new(list, o);
     }
     return list;
