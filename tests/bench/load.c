@@ -63,6 +63,7 @@ struct load {
     const struct options *o;
     int epoll;
     struct client *clients;
+    struct key *keys;                /* the payers', made once */
     uint64_t payments_sent, calls;
     unsigned resting;
     char *offer;                     /* with keep_offer: the first PAYMENT-REQUIRED */
@@ -201,9 +202,8 @@ static void pay(struct load *l, struct client *c, const char *required)
         return;
     }
     const uint64_t turn = l->o->repeat ? (uint64_t)(c - l->clients) : l->payments_sent;
-    struct key k = payer(l->o->first + turn % l->o->payers);
     BUF value = { 0 };
-    payment(required, &k, l->o->repeat, &value);
+    payment(required, &l->keys[turn % l->o->payers], l->o->repeat, &value);
     start(c, l->o, l->o->repeat ? "X-PAYMENT: " : "PAYMENT-SIGNATURE: ", value.p);
     c->phase = PAYING;
     c->began_ms = clock_mono_ms();
@@ -403,6 +403,9 @@ static int run(const struct options *o)
     struct load l = { .o = o, .epoll = epoll_create1(EPOLL_CLOEXEC) };
     struct epoll_event events[256];
     l.clients = mem_new(o->connections * sizeof *l.clients);
+    l.keys = mem_new((size_t)o->payers * sizeof *l.keys);
+    for (uint64_t i = 0; i < o->payers; i++)
+        l.keys[i] = payer(o->first + i);
     l.latency = mem_new(LATENCIES * sizeof *l.latency);
     l.count_from_ms = clock_mono_ms() + o->warm * 1000;
     l.end_ms = l.count_from_ms + o->seconds * 1000;
