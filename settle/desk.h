@@ -67,8 +67,9 @@ void desk_fill_gap(struct desk *d, const struct db_rows *open);
 /* Where an authorization was used, and what the transaction there did. Rows that name an authorization have "asset", "payer" and "nonce". */
 struct auth_key { struct address asset, payer; struct hash32 nonce; };
 void desk_key(const struct db_rows *rows, int i, struct auth_key *ret);
-struct rpc_item desk_ask_flag(const struct db_rows *rows, int i, uint64_t block) MUST_CHECK;    /* is it used? */
-bool desk_read_flag(const struct rpc_answer *a, bool *ret) MUST_CHECK;
+/* Is the nonce of row i used, at block at[i]? Read together, many in one call of the same block; one that cannot be, alone. */
+enum flag { FLAG_NO_ANSWER, FLAG_UNUSED, FLAG_USED };
+void desk_flags(struct desk *d, const struct db_rows *rows, const uint64_t *at, enum flag *ret);
 /* The transaction that used or cancelled the nonce of row i ("from_block" too), from the token's own indexed logs. */
 enum seek { SEEK_FOUND, SEEK_NONE /* the nodes have no such log */, SEEK_FAILED };
 enum seek desk_seek(struct desk *d, const struct db_rows *rows, int i, struct log_place *ret) MUST_CHECK;

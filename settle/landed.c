@@ -13,28 +13,6 @@ void desk_key(const struct db_rows *rows, int i, struct auth_key *ret)
     (void)row_copy(rows, i, "nonce", ret->nonce.b, 32);
 }
 
-/* authorizationState(payer, nonce) */
-struct rpc_item desk_ask_flag(const struct db_rows *rows, int i, uint64_t block)
-{
-    struct auth_key key = { 0 };
-    uint8_t call[4 + 64] = { 0xe9, 0x4a, 0x01, 0x02 };
-    desk_key(rows, i, &key);
-    memcpy(call + 16, key.payer.b, 20);
-    memcpy(call + 36, key.nonce.b, 32);
-    return (struct rpc_item){ "eth_call", json_pack("[{s:s, s:o}, o]", "to", address_lower(&key.asset).s, "data",
-                                                    rpc_hex(call, sizeof call), rpc_u64(block)) };
-}
-
-bool desk_read_flag(const struct rpc_answer *a, bool *ret)
-{
-    size_t n = 0;
-    OWNED uint8_t *flag = a->rc == RPC_OK ? rpc_read_data(a->result, &n) : NULL;
-    if (!flag || n != 32)
-        return false;
-    *ret = flag[31] != 0;
-    return true;
-}
-
 enum seek desk_seek(struct desk *d, const struct db_rows *rows, int i, struct log_place *ret)
 {
     struct auth_key key = { 0 };

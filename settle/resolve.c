@@ -1,4 +1,4 @@
-/* Did it land? Asked of the chain, one nonce at a time, until it is proven: the flag and the time from one block.
+/* Did it land? Asked of the chain, nonce by nonce, until it is proven: the flag and the time from one block.
  *
  *   used    find the log that says so: our Transfer is the proof, a cancellation or a Transfer to somebody else is void, and
  *           anything else, or no log found, is still unknown
@@ -12,25 +12,23 @@
 #include "base/log.h"
 #include "settle/desk.h"
 
-enum { LOOKS = 100, EVERY_MS = 1000 };
+enum { LOOKS = 200, EVERY_MS = 1000, ENDS = 50 /* in a transaction */ };
 
 static bool deadline_passed(const struct desk *d, const struct db_rows *rows, int i)
 {
     return (int64_t)d->final.time >= row_int(rows, i, "dead_after");
 }
 
-static bool end(struct desk *d, int64_t id, const char *state, const char *note, int64_t dead_after)
+static void end_void(struct desk *d, int64_t id, const char *note)
 {
     DB_ARGS a = { 0 };
     arg_int(&a, id);
-    arg_text(&a, state);
+    arg_text(&a, "void");
     arg_text(&a, note);
     arg_text(&a, d->by);
-    arg_int(&a, dead_after);
     FAILPOINT("settler-before-end");
-    bool ok = db_wait(d->db, "authorization_end", &a, clock_mono_ms() + DESK_DB_MS, NULL) == DB_OK;
-    log_info("settler.ended", "network=%s authorization=%" PRId64 " state=%s note=%s", d->net->id, id, state, note);
-    return ok;
+    (void)!db_wait(d->db, "authorization_end", &a, clock_mono_ms() + DESK_DB_MS, NULL);
+    log_info("settler.void", "network=%s authorization=%" PRId64 " note=%s", d->net->id, id, note);
 }
 
 /* Used, and the token's logs neither show our Transfer nor say where it went. */
@@ -67,7 +65,7 @@ static void not_proven(struct desk *d, const struct db_rows *rows, int i, const 
     else if (e->kind == AUTH_EVENT_TRANSFER && row_copy(rows, i, "payee", payee.b, 20) && !address_eq(&e->to, &payee))
         note = str_format("spent elsewhere in %s", hash_text(&e->tx).s);
     if (note) {
-        (void)end(d, id, "void", note, row_int(rows, i, "dead_after"));
+        end_void(d, id, note);
         return;
     }
     OWNED char *fact = str_format("its nonce is used in %s without the Transfer that it stands for", hash_text(&e->tx).s);
@@ -95,19 +93,6 @@ static void used(struct desk *d, const struct db_rows *rows, int i)
         not_proven(d, rows, i, &e);
 }
 
-/* False: there was no answer. */
-static bool judge(struct desk *d, const struct db_rows *rows, int i, const struct rpc_answer *a)
-{
-    bool is_used;
-    if (!desk_read_flag(a, &is_used))
-        return false;
-    if (is_used)
-        used(d, rows, i);
-    else if (deadline_passed(d, rows, i))
-        (void)end(d, row_int(rows, i, "id"), "expired", "unused at a final block past its deadline", row_int(rows, i, "dead_after"));
-    return true;
-}
-
 static void look_again(struct desk *d, const json_t *ids)
 {
     DB_ARGS a = { 0 };
@@ -115,6 +100,46 @@ static void look_again(struct desk *d, const json_t *ids)
     arg_text(&a, text);
     if (json_array_size(ids) > 0)
         (void)!db_wait(d->db, "authorizations_look_again", &a, clock_mono_ms() + DESK_DB_MS, NULL);
+}
+
+/* Empties `dead`, [[id, dead_after], ...]; those that cannot be ended now become `unanswered`. */
+static void expire(struct desk *d, json_t *dead, json_t *unanswered)
+{
+    DB_ARGS a = { 0 };
+    OWNED char *text = json_write(dead);
+    size_t i;
+    json_t *pair;
+    if (json_array_size(dead) == 0)
+        return;
+    arg_text(&a, text);
+    arg_text(&a, "unused at a final block past its deadline");
+    arg_text(&a, d->by);
+    FAILPOINT("settler-before-end");
+    if (db_wait(d->db, "authorizations_expire", &a, clock_mono_ms() + DESK_DB_MS, NULL) == DB_OK)
+        log_info("settler.expired", "network=%s authorizations=%zu", d->net->id, json_array_size(dead));
+    else
+        json_array_foreach(dead, i, pair)
+            json_array_append(unanswered, json_array_get(pair, 0));
+    json_array_clear(dead);
+}
+
+/* What its flag says of each. Those without an answer are looked at soon again. */
+static void judge(struct desk *d, const struct db_rows *rows, const enum flag *flag)
+{
+    JSON *dead = json_array(), *unanswered = json_array();
+    for (int i = 0; i < db_count(rows); i++) {
+        const int64_t id = row_int(rows, i, "id");
+        if (flag[i] == FLAG_NO_ANSWER)
+            json_array_append_new(unanswered, json_integer(id));
+        else if (flag[i] == FLAG_USED)
+            used(d, rows, i);
+        else if (deadline_passed(d, rows, i))
+            json_array_append_new(dead, json_pack("[I, I]", (json_int_t)id, (json_int_t)row_int(rows, i, "dead_after")));
+        if (json_array_size(dead) == ENDS)
+            expire(d, dead, unanswered);
+    }
+    expire(d, dead, unanswered);
+    look_again(d, unanswered);
 }
 
 bool desk_resolve(struct desk *d)
@@ -131,15 +156,13 @@ bool desk_resolve(struct desk *d)
     size_t n = (size_t)db_count(rows);
     if (n == 0)
         return true;
-    OWNED struct rpc_item *items = mem_new(n * sizeof *items);
+    if (n >= LOOKS)
+        d->resolve_at_ms = 0;                    /* there may be more: at once */
+    OWNED uint64_t *at = mem_new(n * sizeof *at);
+    OWNED enum flag *flag = mem_new(n * sizeof *flag);
     for (size_t i = 0; i < n; i++)               /* at the final block once its time decides, at the head before */
-        items[i] = desk_ask_flag(rows, (int)i, deadline_passed(d, rows, (int)i) ? d->final.number : d->head.number);
-    struct rpc_answers r = quorum_wait(d, items, n);
-    JSON *unanswered = json_array();
-    for (size_t i = 0; i < n; i++)
-        if (!judge(d, rows, (int)i, &r.a[i]))
-            json_array_append_new(unanswered, json_integer(row_int(rows, (int)i, "id")));
-    rpc_answers_done(&r);
-    look_again(d, unanswered);
+        at[i] = deadline_passed(d, rows, (int)i) ? d->final.number : d->head.number;
+    desk_flags(d, rows, at, flag);
+    judge(d, rows, flag);
     return true;
 }

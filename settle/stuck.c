@@ -157,16 +157,14 @@ static bool is_taken(struct desk *d, const struct db_rows *open, int64_t nonce)
     size_t n = (size_t)db_count(carried);
     if (n == 0)
         return true;
-    OWNED struct rpc_item *items = mem_new(n * sizeof *items);
+    OWNED uint64_t *at = mem_new(n * sizeof *at);
+    OWNED enum flag *flag = mem_new(n * sizeof *flag);
     for (size_t i = 0; i < n; i++)
-        items[i] = desk_ask_flag(carried, (int)i, d->final.number);
-    struct rpc_answers r = quorum_wait(d, items, n);
+        at[i] = d->final.number;
+    desk_flags(d, carried, at, flag);
     bool taken = true;
-    for (size_t i = 0; taken && i < n; i++) {
-        bool used;
-        taken = desk_read_flag(&r.a[i], &used) && (!used || used_by_another(d, open, carried, (int)i));
-    }
-    rpc_answers_done(&r);
+    for (size_t i = 0; taken && i < n; i++)
+        taken = flag[i] == FLAG_UNUSED || (flag[i] == FLAG_USED && used_by_another(d, open, carried, (int)i));
     return taken;
 }
 

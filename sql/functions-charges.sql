@@ -48,8 +48,7 @@ BEGIN
     WITH due AS (
         UPDATE authorizations a SET looks = a.looks + 1,
                next_look = CASE WHEN a.looks < 240 THEN now() + interval '250 ms' ELSE look_after(a.looks - 240, a.dead_after) END
-         WHERE a.id IN (SELECT x.id FROM authorizations x WHERE x.network = p_network AND x.ended_at IS NULL AND x.next_look <= now()
-                         ORDER BY x.next_look LIMIT p_limit FOR UPDATE SKIP LOCKED)
+         WHERE a.id = ANY (ARRAY(SELECT looks_due(p_network, p_limit)))
         RETURNING a.*)
     SELECT d.id, d.state::text, d.asset::bytea, d.payer::bytea, d.payee::bytea, d.amount::text, d.dead_after, d.from_block, d.looks::bigint,
            c.tx::bytea, c.memo::bytea, CASE WHEN d.state = 'sent' THEN c.raw END, c.raw IS NOT NULL

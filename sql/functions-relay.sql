@@ -278,14 +278,24 @@ CREATE FUNCTION look_after(p_looks integer, p_dead_after bigint) RETURNS timesta
                    coalesce((ARRAY[2, 2, 4, 7, 15, 30])[p_looks + 1], 60) AS pace) x;
 $$;
 
+-- Whose next look has come, locked: at most so many of those that can be on their way, and as many of the released, whose crowd must
+-- not keep the others waiting.
+CREATE FUNCTION looks_due(p_network text, p_limit integer) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT a.id FROM authorizations a
+      WHERE a.network = p_network AND a.ended_at IS NULL AND a.state <> 'released' AND a.next_look <= now()
+      ORDER BY a.next_look LIMIT p_limit FOR UPDATE SKIP LOCKED;
+    RETURN QUERY SELECT a.id FROM authorizations a
+      WHERE a.network = p_network AND a.ended_at IS NULL AND a.state = 'released' AND a.next_look <= now()
+      ORDER BY a.next_look LIMIT p_limit FOR UPDATE SKIP LOCKED;
+END $$;
+
 -- Unknowns whose next look has come. The one after it is set here, so that a row never loses its visit to a crash.
 CREATE FUNCTION authorizations_look(p_network text, p_limit integer)
 RETURNS TABLE (id bigint, state text, asset bytea, payer bytea, nonce bytea, payee bytea, amount text, dead_after bigint,
     from_block bigint) LANGUAGE sql AS $$
     UPDATE authorizations a SET looks = a.looks + 1, next_look = look_after(a.looks + 1, a.dead_after)
-     WHERE a.id IN (SELECT x.id FROM authorizations x
-                     WHERE x.network = p_network AND x.ended_at IS NULL AND x.next_look <= now()
-                     ORDER BY x.next_look LIMIT p_limit FOR UPDATE SKIP LOCKED)
+     WHERE a.id = ANY (ARRAY(SELECT looks_due(p_network, p_limit)))
     RETURNING a.id, a.state, a.asset::bytea, a.payer::bytea, a.nonce::bytea, a.payee::bytea, a.amount::text, a.dead_after,
               a.from_block;
 $$;
@@ -335,6 +345,14 @@ BEGIN
            FROM orders o WHERE o.id = a.order_id AND o.authorization_id = p_id AND o.work = 'waiting';
         PERFORM pg_notify('payonce_order', encode(a.order_id, 'hex'));
     END IF;
+END $$;
+
+-- Many at once that are unused at a final block past their deadlines: [[id, dead_after], ...].
+CREATE FUNCTION authorizations_expire(p_rows text, p_note text, p_by text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM authorization_end(a.id, 'expired', p_note, p_by, (v->>1)::bigint)
+       FROM jsonb_array_elements(p_rows::jsonb) v
+      CROSS JOIN LATERAL (SELECT x.id, x.order_id FROM authorizations x WHERE x.id = (v->>0)::bigint OFFSET 0) a ORDER BY a.order_id;
 END $$;
 
 -- ---- reorganisations ----
@@ -443,8 +461,8 @@ END $$;
 -- Every five minutes: whatever is not ended and would not be looked at soon is looked at now. Returns how many.
 CREATE FUNCTION reconcile(p_network text, OUT brought bigint) LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE authorizations SET next_look = now()
-     WHERE network = p_network AND ended_at IS NULL AND state <> 'held' AND next_look > now()
-       AND (state = 'sent' OR dead_after < extract(epoch FROM now()));
+    WITH soon AS (SELECT o.id FROM open_authorizations o WHERE o.network = p_network AND o.state <> 'held' AND o.next_look > now()
+                     AND (o.state = 'sent' OR o.dead_after < extract(epoch FROM now())))
+    UPDATE authorizations a SET next_look = now() WHERE a.id = ANY (ARRAY(SELECT id FROM soon)) AND a.ended_at IS NULL;
     GET DIAGNOSTICS brought = ROW_COUNT;
 END $$;

@@ -484,6 +484,32 @@ static void test_look_two(void **state)
     PQfinish(other);
 }
 
+/* However many that were released wait for a look, what is on its way gets its own in time. */
+static void test_look_crowd(void **state)
+{
+    (void)state;
+    for (int i = 1; i <= 4; i++)
+        make_due(i, 120);
+    sql_run(pg, "UPDATE authorizations SET next_look = now() - make_interval(secs => 10 - id),"
+                " state = CASE id WHEN auth(4) THEN 'sent' ELSE 'released' END");
+    sql_is(pg, "SELECT string_agg(state, ' ' ORDER BY state) FROM authorizations_look('eip155:1', 2)", "released released sent");
+    sql_is(pg, "SELECT string_agg(state, ' ') FROM authorizations_look('eip155:1', 2)", "released");
+}
+
+/* Many end in one call, whatever has a later deadline by now does not. */
+static void test_expire(void **state)
+{
+    (void)state;
+    for (int i = 1; i <= 3; i++)
+        make_due(i, 120);
+    sql_run(pg, "UPDATE authorizations SET state = 'released'");
+    sql_run(pg, "UPDATE authorizations SET dead_after = dead_after + 1 WHERE id = auth(2)");
+    sql_run(pg, "SELECT authorizations_expire((SELECT json_agg(json_build_array(id, valid_before))::text FROM authorizations"
+                " WHERE id <> auth(3)), 'a note', '" BY_SETTLER "')");
+    sql_is(pg, "SELECT string_agg(state || coalesce(' ' || end_note, ''), ',' ORDER BY id) FROM authorizations",
+           "expired a note,released,released");
+}
+
 static void test_end(void **state)
 {
     (void)state;
@@ -546,7 +572,7 @@ int main(void)
         TEST(test_store_refused), TEST(test_broadcast),
         TEST(test_proofs),        TEST(test_one_log_one_proof),
         TEST(test_proof_of_any),  TEST(test_look),
-        TEST(test_look_any),      TEST(test_look_two),
+        TEST(test_look_any),      TEST(test_look_two), TEST(test_look_crowd), TEST(test_expire),
         TEST(test_end),           TEST(test_networks),
         TEST(test_gap),           TEST(test_capped),
         TEST(test_carried),
