@@ -12,23 +12,51 @@
 #include "base/log.h"
 #include "settle/desk.h"
 
-enum { LOOKS = 200, EVERY_MS = 1000, ENDS = 50 /* in a transaction */ };
+enum { LOOKS = 200, EVERY_MS = 1000 };
 
 static bool deadline_passed(const struct desk *d, const struct db_rows *rows, int i)
 {
     return (int64_t)d->final.time >= row_int(rows, i, "dead_after");
 }
 
-static void end_void(struct desk *d, int64_t id, const char *note)
+/* Proven dead; end() books it. */
+static void is_dead(json_t *ends, const struct db_rows *rows, int i, const char *state, const char *note)
+{
+    json_array_append_new(ends, json_pack("{s:I, s:s, s:s, s:I}", "id", (json_int_t)row_int(rows, i, "id"), "state", state, "note", note,
+                                          "dead_after", (json_int_t)row_int(rows, i, "dead_after")));
+}
+
+static void look_again(struct desk *d, const json_t *ids)
 {
     DB_ARGS a = { 0 };
-    arg_int(&a, id);
-    arg_text(&a, "void");
-    arg_text(&a, note);
+    OWNED char *text = json_write(ids);
+    arg_text(&a, text);
+    if (json_array_size(ids) > 0)
+        (void)!db_wait(d->db, "authorizations_look_again", &a, clock_mono_ms() + DESK_DB_MS, NULL);
+}
+
+/* All at once: what is due next must not wait for a statement each. Where it cannot be booked now, each is soon looked at again. */
+static void end(struct desk *d, const json_t *ends)
+{
+    if (json_array_size(ends) == 0)
+        return;
+    DB_ARGS a = { 0 };
+    size_t i;
+    json_t *e;
+    OWNED char *text = json_write(ends);
+    arg_text(&a, text);
     arg_text(&a, d->by);
     FAILPOINT("settler-before-end");
-    (void)!db_wait(d->db, "authorization_end", &a, clock_mono_ms() + DESK_DB_MS, NULL);
-    log_info("settler.void", "network=%s authorization=%" PRId64 " note=%s", d->net->id, id, note);
+    const bool ok = db_wait(d->db, "authorizations_end", &a, clock_mono_ms() + DESK_DB_MS, NULL) == DB_OK;
+    JSON *open = json_array();
+    json_array_foreach(ends, i, e)
+        if (!ok)
+            json_array_append(open, json_object_get(e, "id"));
+        else
+            log_info("settler.ended", "network=%s authorization=%" JSON_INTEGER_FORMAT " state=%s note=%s", d->net->id,
+                     json_integer_value(json_object_get(e, "id")), json_string_value(json_object_get(e, "state")),
+                     json_string_value(json_object_get(e, "note")));
+    look_again(d, open);
 }
 
 /* Used, and the token's logs neither show our Transfer nor say where it went. */
@@ -53,9 +81,8 @@ static void proven(struct desk *d, int64_t id, const struct auth_event *e, const
 }
 
 /* Not by its Transfer: it can end only as the final chain says, or a person must decide. */
-static void not_proven(struct desk *d, const struct db_rows *rows, int i, const struct auth_event *e)
+static void not_proven(struct desk *d, const struct db_rows *rows, int i, const struct auth_event *e, json_t *ends)
 {
-    int64_t id = row_int(rows, i, "id");
     if (e->block > d->final.number)
         return;
     struct address payee;
@@ -65,14 +92,14 @@ static void not_proven(struct desk *d, const struct db_rows *rows, int i, const 
     else if (e->kind == AUTH_EVENT_TRANSFER && row_copy(rows, i, "payee", payee.b, 20) && !address_eq(&e->to, &payee))
         note = str_format("spent elsewhere in %s", hash_text(&e->tx).s);
     if (note) {
-        end_void(d, id, note);
+        is_dead(ends, rows, i, "void", note);
         return;
     }
     OWNED char *fact = str_format("its nonce is used in %s without the Transfer that it stands for", hash_text(&e->tx).s);
-    puzzle(d, id, fact);
+    puzzle(d, row_int(rows, i, "id"), fact);
 }
 
-static void used(struct desk *d, const struct db_rows *rows, int i)
+static void used(struct desk *d, const struct db_rows *rows, int i, json_t *ends)
 {
     SCOPE(receipt_done) struct receipt receipt = { .found = false };
     struct auth_key key;
@@ -90,55 +117,21 @@ static void used(struct desk *d, const struct db_rows *rows, int i)
     if (desk_proves(&e, rows, i))
         proven(d, row_int(rows, i, "id"), &e, &receipt, time);
     else
-        not_proven(d, rows, i, &e);
+        not_proven(d, rows, i, &e, ends);
 }
 
-static void look_again(struct desk *d, const json_t *ids)
-{
-    DB_ARGS a = { 0 };
-    OWNED char *text = json_write(ids);
-    arg_text(&a, text);
-    if (json_array_size(ids) > 0)
-        (void)!db_wait(d->db, "authorizations_look_again", &a, clock_mono_ms() + DESK_DB_MS, NULL);
-}
-
-/* Empties `dead`, [[id, dead_after], ...]; those that cannot be ended now become `unanswered`. */
-static void expire(struct desk *d, json_t *dead, json_t *unanswered)
-{
-    DB_ARGS a = { 0 };
-    OWNED char *text = json_write(dead);
-    size_t i;
-    json_t *pair;
-    if (json_array_size(dead) == 0)
-        return;
-    arg_text(&a, text);
-    arg_text(&a, "unused at a final block past its deadline");
-    arg_text(&a, d->by);
-    FAILPOINT("settler-before-end");
-    if (db_wait(d->db, "authorizations_expire", &a, clock_mono_ms() + DESK_DB_MS, NULL) == DB_OK)
-        log_info("settler.expired", "network=%s authorizations=%zu", d->net->id, json_array_size(dead));
-    else
-        json_array_foreach(dead, i, pair)
-            json_array_append(unanswered, json_array_get(pair, 0));
-    json_array_clear(dead);
-}
-
-/* What its flag says of each. Those without an answer are looked at soon again. */
+/* What its flag says of each. Those without an answer are soon looked at again. */
 static void judge(struct desk *d, const struct db_rows *rows, const enum flag *flag)
 {
-    JSON *dead = json_array(), *unanswered = json_array();
-    for (int i = 0; i < db_count(rows); i++) {
-        const int64_t id = row_int(rows, i, "id");
+    JSON *ends = json_array(), *unanswered = json_array();
+    for (int i = 0; i < db_count(rows); i++)
         if (flag[i] == FLAG_NO_ANSWER)
-            json_array_append_new(unanswered, json_integer(id));
+            json_array_append_new(unanswered, json_integer(row_int(rows, i, "id")));
         else if (flag[i] == FLAG_USED)
-            used(d, rows, i);
+            used(d, rows, i, ends);
         else if (deadline_passed(d, rows, i))
-            json_array_append_new(dead, json_pack("[I, I]", (json_int_t)id, (json_int_t)row_int(rows, i, "dead_after")));
-        if (json_array_size(dead) == ENDS)
-            expire(d, dead, unanswered);
-    }
-    expire(d, dead, unanswered);
+            is_dead(ends, rows, i, "expired", "unused at a final block past its deadline");
+    end(d, ends);
     look_again(d, unanswered);
 }
 

@@ -347,12 +347,12 @@ BEGIN
     END IF;
 END $$;
 
--- Many at once that are unused at a final block past their deadlines: [[id, dead_after], ...].
-CREATE FUNCTION authorizations_expire(p_rows text, p_note text, p_by text) RETURNS void LANGUAGE plpgsql AS $$
+-- Many at once: a list of { id, state, note, dead_after }. Orders are locked in their own order, as everywhere.
+CREATE FUNCTION authorizations_end(p_ends text, p_by text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM authorization_end(a.id, 'expired', p_note, p_by, (v->>1)::bigint)
-       FROM jsonb_array_elements(p_rows::jsonb) v
-      CROSS JOIN LATERAL (SELECT x.id, x.order_id FROM authorizations x WHERE x.id = (v->>0)::bigint OFFSET 0) a ORDER BY a.order_id;
+    PERFORM authorization_end(e.id, e.state, e.note, p_by, e.dead_after)
+       FROM (SELECT l.* FROM jsonb_to_recordset(p_ends::jsonb) AS l (id bigint, state text, note text, dead_after bigint)
+               JOIN authorizations a ON a.id = l.id ORDER BY a.order_id, l.id) e;
 END $$;
 
 -- ---- reorganisations ----

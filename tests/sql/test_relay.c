@@ -496,20 +496,6 @@ static void test_look_crowd(void **state)
     sql_is(pg, "SELECT string_agg(state, ' ') FROM authorizations_look('eip155:1', 2)", "released");
 }
 
-/* Many end in one call, whatever has a later deadline by now does not. */
-static void test_expire(void **state)
-{
-    (void)state;
-    for (int i = 1; i <= 3; i++)
-        make_due(i, 120);
-    sql_run(pg, "UPDATE authorizations SET state = 'released'");
-    sql_run(pg, "UPDATE authorizations SET dead_after = dead_after + 1 WHERE id = auth(2)");
-    sql_run(pg, "SELECT authorizations_expire((SELECT json_agg(json_build_array(id, valid_before))::text FROM authorizations"
-                " WHERE id <> auth(3)), 'a note', '" BY_SETTLER "')");
-    sql_is(pg, "SELECT string_agg(state || coalesce(' ' || end_note, ''), ',' ORDER BY id) FROM authorizations",
-           "expired a note,released,released");
-}
-
 static void test_end(void **state)
 {
     (void)state;
@@ -535,6 +521,15 @@ static void test_end(void **state)
     settles(1, 1, 0);
     sql_is(pg, "SELECT authorization_end(auth(1), 'void', 'x')", "f");
     state_is(1, "settled");
+    make_due(2, 120);
+    make_due(3, 120);
+    sql_run(pg, "SELECT authorizations_end(json_build_array(json_build_object('id', auth(3), 'state', 'void', 'note', 'elsewhere'),"
+                " json_build_object('id', auth(1), 'state', 'void', 'note', 'x'), json_build_object('id', auth(2), 'state', 'expired',"
+                " 'note', 'late', 'dead_after', 9999999999))::text, '" BY_SETTLER "')");
+    state_is(1, "settled");
+    state_is(2, "expired");
+    state_is(3, "void");
+    sql_is(pg, "SELECT string_agg(end_note, ' ' ORDER BY id) FROM authorizations WHERE id IN (auth(2), auth(3))", "late elsewhere");
 }
 
 static void test_networks(void **state)
@@ -572,7 +567,7 @@ int main(void)
         TEST(test_store_refused), TEST(test_broadcast),
         TEST(test_proofs),        TEST(test_one_log_one_proof),
         TEST(test_proof_of_any),  TEST(test_look),
-        TEST(test_look_any),      TEST(test_look_two), TEST(test_look_crowd), TEST(test_expire),
+        TEST(test_look_any),      TEST(test_look_two), TEST(test_look_crowd),
         TEST(test_end),           TEST(test_networks),
         TEST(test_gap),           TEST(test_capped),
         TEST(test_carried),
