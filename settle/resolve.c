@@ -19,18 +19,31 @@ static bool deadline_passed(const struct desk *d, const struct db_rows *rows, in
     return (int64_t)d->final.time >= row_int(rows, i, "dead_after");
 }
 
-static bool end(struct desk *d, int64_t id, const char *state, const char *note, int64_t dead_after)
+/* Proven dead; end() books it. */
+static void is_dead(json_t *ends, const struct db_rows *rows, int i, const char *state, const char *note)
 {
+    json_array_append_new(ends, json_pack("{s:I, s:s, s:s, s:I}", "id", (json_int_t)row_int(rows, i, "id"), "state", state, "note", note,
+                                          "dead_after", (json_int_t)row_int(rows, i, "dead_after")));
+}
+
+/* All at once: what is due next must not wait for a statement each. */
+static void end(struct desk *d, const json_t *ends)
+{
+    if (json_array_size(ends) == 0)
+        return;
     DB_ARGS a = { 0 };
-    arg_int(&a, id);
-    arg_text(&a, state);
-    arg_text(&a, note);
+    OWNED char *text = json_write(ends);
+    arg_text(&a, text);
     arg_text(&a, d->by);
-    arg_int(&a, dead_after);
     FAILPOINT("settler-before-end");
-    bool ok = db_wait(d->db, "authorization_end", &a, clock_mono_ms() + DESK_DB_MS, NULL) == DB_OK;
-    log_info("settler.ended", "network=%s authorization=%" PRId64 " state=%s note=%s", d->net->id, id, state, note);
-    return ok;
+    if (db_wait(d->db, "authorizations_end", &a, clock_mono_ms() + DESK_DB_MS, NULL) != DB_OK)
+        return; /* each is looked at again */
+    size_t i;
+    json_t *e;
+    json_array_foreach(ends, i, e)
+        log_info("settler.ended", "network=%s authorization=%" JSON_INTEGER_FORMAT " state=%s note=%s", d->net->id,
+                 json_integer_value(json_object_get(e, "id")), json_string_value(json_object_get(e, "state")),
+                 json_string_value(json_object_get(e, "note")));
 }
 
 /* Used, and the token's logs neither show our Transfer nor say where it went. */
@@ -55,9 +68,8 @@ static void proven(struct desk *d, int64_t id, const struct auth_event *e, const
 }
 
 /* Not by its Transfer: it can end only as the final chain says, or a person must decide. */
-static void not_proven(struct desk *d, const struct db_rows *rows, int i, const struct auth_event *e)
+static void not_proven(struct desk *d, const struct db_rows *rows, int i, const struct auth_event *e, json_t *ends)
 {
-    int64_t id = row_int(rows, i, "id");
     if (e->block > d->final.number)
         return;
     struct address payee;
@@ -67,14 +79,14 @@ static void not_proven(struct desk *d, const struct db_rows *rows, int i, const 
     else if (e->kind == AUTH_EVENT_TRANSFER && row_copy(rows, i, "payee", payee.b, 20) && !address_eq(&e->to, &payee))
         note = str_format("spent elsewhere in %s", hash_text(&e->tx).s);
     if (note) {
-        (void)end(d, id, "void", note, row_int(rows, i, "dead_after"));
+        is_dead(ends, rows, i, "void", note);
         return;
     }
     OWNED char *fact = str_format("its nonce is used in %s without the Transfer that it stands for", hash_text(&e->tx).s);
-    puzzle(d, id, fact);
+    puzzle(d, row_int(rows, i, "id"), fact);
 }
 
-static void used(struct desk *d, const struct db_rows *rows, int i)
+static void used(struct desk *d, const struct db_rows *rows, int i, json_t *ends)
 {
     SCOPE(receipt_done) struct receipt receipt = { .found = false };
     struct auth_key key;
@@ -92,19 +104,19 @@ static void used(struct desk *d, const struct db_rows *rows, int i)
     if (desk_proves(&e, rows, i))
         proven(d, row_int(rows, i, "id"), &e, &receipt, time);
     else
-        not_proven(d, rows, i, &e);
+        not_proven(d, rows, i, &e, ends);
 }
 
 /* False: there was no answer. */
-static bool judge(struct desk *d, const struct db_rows *rows, int i, const struct rpc_answer *a)
+static bool judge(struct desk *d, const struct db_rows *rows, int i, const struct rpc_answer *a, json_t *ends)
 {
     bool is_used;
     if (!desk_read_flag(a, &is_used))
         return false;
     if (is_used)
-        used(d, rows, i);
+        used(d, rows, i, ends);
     else if (deadline_passed(d, rows, i))
-        (void)end(d, row_int(rows, i, "id"), "expired", "unused at a final block past its deadline", row_int(rows, i, "dead_after"));
+        is_dead(ends, rows, i, "expired", "unused at a final block past its deadline");
     return true;
 }
 
@@ -136,10 +148,12 @@ bool desk_resolve(struct desk *d)
         items[i] = desk_ask_flag(rows, (int)i, deadline_passed(d, rows, (int)i) ? d->final.number : d->head.number);
     struct rpc_answers r = quorum_wait(d, items, n);
     JSON *unanswered = json_array();
+    JSON *ends = json_array();
     for (size_t i = 0; i < n; i++)
-        if (!judge(d, rows, (int)i, &r.a[i]))
+        if (!judge(d, rows, (int)i, &r.a[i], ends))
             json_array_append_new(unanswered, json_integer(row_int(rows, (int)i, "id")));
     rpc_answers_done(&r);
+    end(d, ends);
     look_again(d, unanswered);
     return true;
 }

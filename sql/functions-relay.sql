@@ -337,6 +337,14 @@ BEGIN
     END IF;
 END $$;
 
+-- Many at once: a list of { id, state, note, dead_after }. Orders are locked in their own order, as everywhere.
+CREATE FUNCTION authorizations_end(p_ends text, p_by text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM authorization_end(e.id, e.state, e.note, p_by, e.dead_after)
+       FROM (SELECT l.* FROM jsonb_to_recordset(p_ends::jsonb) AS l (id bigint, state text, note text, dead_after bigint)
+               JOIN authorizations a ON a.id = l.id ORDER BY a.order_id, l.id) e;
+END $$;
+
 -- ---- reorganisations ----
 
 -- The blocks above the final one that something of ours stands in.

@@ -16,7 +16,7 @@ BEGIN
                      'reconciliations_read', 'authorization_read']),
                 ('payonce_settler', ARRAY['instance_beat', 'instance_end', 'network_pin', 'network_seen', 'relayer_lease',
                     'relayer_leave', 'authorizations_claim', 'authorizations_unclaim', 'relay_store', 'relay_broadcast',
-                    'relay_open', 'relay_authorizations', 'proofs_record', 'authorizations_look', 'authorizations_look_again', 'authorization_end', 'authorization_doubted', 'authorization_puzzles',
+                    'relay_open', 'relay_authorizations', 'proofs_record', 'authorizations_look', 'authorizations_look_again', 'authorization_end', 'authorizations_end', 'authorization_doubted', 'authorization_puzzles',
                     'orders_sweep', 'relay_replace', 'relay_drop', 'relay_capped', 'relay_carried', 'blocks_to_check', 'block_undone',
                     'scan_cursor', 'charges_look', 'orphans_book', 'transfers_known', 'scan_record', 'reconcile', 'money_counts',
                     'wallets_pin', 'movement_cursor', 'wallet_open', 'movements_record', 'journal_round', 'wallet_checked', 'gas_due', 'gas_record', 'gas_balance',

@@ -509,6 +509,15 @@ static void test_end(void **state)
     settles(1, 1, 0);
     sql_is(pg, "SELECT authorization_end(auth(1), 'void', 'x')", "f");
     state_is(1, "settled");
+    make_due(2, 120);
+    make_due(3, 120);
+    sql_run(pg, "SELECT authorizations_end(json_build_array(json_build_object('id', auth(3), 'state', 'void', 'note', 'elsewhere'),"
+                " json_build_object('id', auth(1), 'state', 'void', 'note', 'x'), json_build_object('id', auth(2), 'state', 'expired',"
+                " 'note', 'late', 'dead_after', 9999999999))::text, '" BY_SETTLER "')");
+    state_is(1, "settled");
+    state_is(2, "expired");
+    state_is(3, "void");
+    sql_is(pg, "SELECT string_agg(end_note, ' ' ORDER BY id) FROM authorizations WHERE id IN (auth(2), auth(3))", "late elsewhere");
 }
 
 static void test_networks(void **state)
