@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { Agent } from '../lib/agent.mjs';
 import { TEMPO, challenge, mppTools, onTempo, push, signPull, tempoPayer } from '../lib/tempo.mjs';
 import { allDecided } from './lib/audit.mjs';
-import { drill } from './lib/drill.mjs';
+import { drill, sideBySide } from './lib/drill.mjs';
 import { diesAt, points } from './lib/failpoints.mjs';
 
 const PRICE = 250n;
@@ -33,13 +33,11 @@ async function paysWhile(world, role, point, [path, how], pay) {
     return { point, payer, target, how, answer: await answer };
 }
 
-drill('failpoints: money before work', options, async (world) => {
+const killed = (role, list, ways) => async (world) => {
     const ends = [];
-    for (const point of points.first)
-        for (const [what, pay] of [[READ, push], [READ, signPull], [WRITE, signPull]])
-            ends.push(await paysWhile(world, 'gateway', point, what, pay));
-    for (const point of points.charge)
-        ends.push(await paysWhile(world, 'settler', point, READ, signPull));
+    for (const point of list)
+        for (const [what, pay] of ways)
+            ends.push(await paysWhile(world, role, point, what, pay));
     await allDecided(world);
     const ran = await world.calls();
     for (const { point, target, how, answer } of ends) {
@@ -51,9 +49,9 @@ drill('failpoints: money before work', options, async (world) => {
     }
     assert.equal(await world.tempo.balanceOf(world.payTo), PRICE * BigInt(ends.length));
     return { kills: ends.length };
-});
+};
 
-drill('failpoints: the agent on Tempo', options, async (world) => {
+const agentKilled = async (world) => {
     let kills = 0;
     for (const point of [...points.push, ...points.agent]) {
         const payer = await tempoPayer(world, { atoms: FUNDS });
@@ -69,4 +67,11 @@ drill('failpoints: the agent on Tempo', options, async (world) => {
         assert.equal(await world.tempo.balanceOf(world.payTo), PRICE * BigInt(kills), point);
     }
     return { kills };
+};
+
+sideBySide('failpoints of MPP', () => {
+    drill('failpoints: money before work', options,
+        killed('gateway', points.first, [[READ, push], [READ, signPull], [WRITE, signPull]]));
+    drill('failpoints: a charge', options, killed('settler', points.charge, [[READ, signPull]]));
+    drill('failpoints: the agent on Tempo', options, agentKilled);
 });
