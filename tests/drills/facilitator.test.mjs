@@ -1,13 +1,13 @@
 // The facilitator under crowds, kills and doubles: every settlement that was stored is told, once paid, by whichever instance.
 import assert from 'node:assert/strict';
 import { ask, inWorldOf, settle, shop, transfers } from '../lib/facilitator.mjs';
-import { drill } from './lib/drill.mjs';
+import { drill, long, sideBySide } from './lib/drill.mjs';
 import { points } from './lib/failpoints.mjs';
 import { grouped } from './lib/grouped.mjs';
 import { allDecided } from './lib/audit.mjs';
 
 const CROWD = 256;
-const ROUNDS = 10;
+const ROUNDS = long ? 10 : 5;
 
 async function toShop(world) {
     return (await world.chain.allTransfers()).filter(({ to }) => to.toLowerCase() === shop.toLowerCase());
@@ -28,7 +28,7 @@ async function insist(world, send) {
     throw new Error(`never settled; told ${JSON.stringify(told)}`);
 }
 
-drill('facilitator: 256 settlements at once of 256 payers, ten rounds', inWorldOf({}, { blockTime: 2, gasLimit: 100_000_000 }),
+drill(`facilitator: ${CROWD} settlements at once of ${CROWD} payers, ${ROUNDS} rounds`, inWorldOf({}, { blockTime: 2, gasLimit: 100_000_000 }),
     async (world) => {
         const payers = await world.newPayers(CROWD);
         const worst = [];
@@ -44,7 +44,7 @@ drill('facilitator: 256 settlements at once of 256 payers, ten rounds', inWorldO
         return { settled: CROWD * ROUNDS, failures: 0, slowest_round_ms: Math.max(...worst) };
     });
 
-drill('facilitator: two of it and two settlers, each settlement asked of both', inWorldOf({}, { blockTime: 1 }), async (world) => {
+const twoOfIt = async (world) => {
     const second = await world.addGateway('gateway2', { extra: world.options.extra });
     await world.startRole('settler2');
     const payers = await world.newPayers(64);
@@ -59,31 +59,28 @@ drill('facilitator: two of it and two settlers, each settlement asked of both', 
         assert.deepEqual([...new Set(copies.map(({ transaction }) => transaction))], [made[0].tx]);
         assert.equal(copies.filter(({ extra }) => !extra?.replayed).length, 1);
     }
-    return { payers: payers.length, copies: 4 };
-});
+    return { payers: payers.length, copies: 4 * payers.length };
+};
 
-drill('facilitator: killed at each step, then asked again: the hash', inWorldOf({ shop: { wait_ms: 4_000 } }), async (world) => {
-    let kills = 0;
-    for (const [role, list] of [['gateway', points.facilitator], ['settler', points.settler]])
-        for (const point of list) {
-            await world.restart(role, { env: { PAYONCE_FAILPOINT: point } });
-            const payer = await world.newPayer();
-            const body = await ask(payer);
-            const first = settle(world, body).catch(() => null);
-            assert.equal(await world.ended(role, 60_000), 'SIGKILL', `${point} was never passed`);
-            await world.restart(role);
-            const cut = await first;
-            assert.ok(!cut || cut.json.success || cut.json.errorReason === 'settlement_pending', `${point}: ${cut?.text}`);
-            const { transaction } = await insist(world, () => settle(world, body));
-            const made = await transfers(world, payer);
-            assert.deepEqual(made.map(({ tx }) => tx), [transaction], point);
-            kills++;
-        }
-    return { kills };
-});
+const killed = (role, list) => async (world) => {
+    for (const point of list) {
+        await world.restart(role, { env: { PAYONCE_FAILPOINT: point } });
+        const payer = await world.newPayer();
+        const body = await ask(payer);
+        const first = settle(world, body).catch(() => null);
+        assert.equal(await world.ended(role, 60_000), 'SIGKILL', `${point} was never passed`);
+        await world.restart(role);
+        const cut = await first;
+        assert.ok(!cut || cut.json.success || cut.json.errorReason === 'settlement_pending', `${point}: ${cut?.text}`);
+        const { transaction } = await insist(world, () => settle(world, body));
+        const made = await transfers(world, payer);
+        assert.deepEqual(made.map(({ tx }) => tx), [transaction], point);
+    }
+    return { kills: list.length };
+};
 
 // Gateways and settlers die at random while sellers insist.
-drill('facilitator: random kills under load', inWorldOf({ shop: { wait_ms: 4_000, repeat_wait_ms: 6_000 } }), async (world, chance) => {
+const killedAtRandom = async (world, chance) => {
     const payers = await world.newPayers(16);
     let over = false;
     const results = [];
@@ -107,4 +104,14 @@ drill('facilitator: random kills under load', inWorldOf({ shop: { wait_ms: 4_000
     const hashes = grouped(await toShop(world), ({ tx, logIndex }) => `${tx} ${logIndex}`);
     assert.equal(hashes.size, results.length, 'as many transfers as settlements');
     return { settlements: results.length, kills: 12 };
+};
+
+sideBySide('facilitator', () => {
+    drill('facilitator: two of it and two settlers, each settlement asked of both', inWorldOf({}, { blockTime: 1 }), twoOfIt);
+    const half = Math.ceil(points.settler.length / 2);
+    for (const [role, list] of [['gateway', points.facilitator], ['settler', points.settler.slice(0, half)],
+        ['settler', points.settler.slice(half)]])
+        drill(`facilitator: killed at ${list.join(', ')}, then asked again: the hash`, inWorldOf({ shop: { wait_ms: 4_000 } }),
+            killed(role, list));
+    drill('facilitator: random kills under load', inWorldOf({ shop: { wait_ms: 4_000, repeat_wait_ms: 6_000 } }), killedAtRandom);
 });

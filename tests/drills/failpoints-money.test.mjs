@@ -3,15 +3,15 @@ import assert from 'node:assert/strict';
 import { newAgent } from '../lib/agent.mjs';
 import { booksAgree, late, liability, paidBack, policy, refunding, untilDebt } from '../lib/refunds.mjs';
 import { testTools } from '../lib/world.mjs';
-import { drill } from './lib/drill.mjs';
+import { drill, sideBySide } from './lib/drill.mjs';
 import { diesAt, points } from './lib/failpoints.mjs';
 
 const tools = testTools.map((tool) => ({ ...tool, timeout_ms: 2_500, max_timeout_s: 30 }));
 const options = { tools, extra: { wait_ms: 4_000 } };
 
-drill('failpoints: refunds and books', refunding({ tools, refunds: policy({ mode: 'manual' }) }), async (world) => {
+const refundsKilled = (list) => async (world) => {
     const owed = [];
-    for (const point of points.refunds) {
+    for (const point of list) {
         const { payer } = await late(world);
         const [{ id }] = await untilDebt(world, payer, 'owed');
         await diesAt(world, 'settler', point, () => world.payonce(['refunds', 'pay', id]));
@@ -24,10 +24,10 @@ drill('failpoints: refunds and books', refunding({ tools, refunds: policy({ mode
     }
     await booksAgree(world, 120_000);
     assert.equal(await liability(world), 0n);
-    return { kills: points.refunds.length };
-});
+    return { kills: list.length };
+};
 
-drill('failpoints: the agent', options, async (world) => {
+const agentKilled = async (world) => {
     for (const point of points.agent) {
         const agent = await newAgent(world);
         const url = `${world.gateway}/test/write?at=${point}`;
@@ -40,4 +40,11 @@ drill('failpoints: the agent', options, async (world) => {
         assert.equal((await world.calls()).filter(({ target }) => target.endsWith(point)).length, 1);
     }
     return { kills: points.agent.length };
+};
+
+sideBySide('failpoints of money', () => {
+    const half = points.refunds.length / 2;
+    for (const list of [points.refunds.slice(0, half), points.refunds.slice(half)])
+        drill(`failpoints: ${list.join(', ')}`, refunding({ tools, refunds: policy({ mode: 'manual' }) }), refundsKilled(list));
+    drill('failpoints: the agent', options, agentKilled);
 });

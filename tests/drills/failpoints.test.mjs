@@ -8,7 +8,7 @@ import { begin } from '../lib/ledger.mjs';
 import { testTools } from '../lib/world.mjs';
 import { allDecided } from './lib/audit.mjs';
 import { Buyer, judge, writesRanOnce } from './lib/buyers.mjs';
-import { drill } from './lib/drill.mjs';
+import { drill, sideBySide } from './lib/drill.mjs';
 import { diesAt, inSources, points } from './lib/failpoints.mjs';
 
 // a dead settler's wallet waits for its lease: writes have time for some of those, reads run out soon
@@ -25,23 +25,22 @@ function newBuyer(world, chance, payer, point, kind) {
     return new Buyer(world, payer, call, { mode: 'same', chance: chance.stream(`${point} ${kind}`), base: () => world.gateway });
 }
 
-drill('failpoints: gateway and settler', options, async (world, chance) => {
+const killed = (role, kinds) => async (world, chance) => {
     const buyers = [], ends = [];
-    for (const [role, kinds] of [['gateway', ['read', 'write']], ['settler', ['write']]])
-        for (const point of points[role])
-            for (const kind of kinds) {
-                const buyer = newBuyer(world, chance, await world.newPayer(), point, kind);
-                buyers.push(buyer);
-                await diesAt(world, role, point, () => {
-                    ends.push(buyer.buy());
-                });
-            }
+    for (const point of points[role])
+        for (const kind of kinds) {
+            const buyer = newBuyer(world, chance, await world.newPayer(), point, kind);
+            buyers.push(buyer);
+            await diesAt(world, role, point, () => {
+                ends.push(buyer.buy());
+            });
+        }
     await Promise.all(ends);
     await allDecided(world);
     writesRanOnce(await world.calls(), buyers);
     const reviews = buyers.filter(({ end }) => end === 'in_review').length;
     return { ...await judge(world, buyers), in_review: reviews, kills: ends.length };
-});
+};
 
 // What the settler does only when the chain gives it reason to.
 const reasons = {
@@ -64,18 +63,21 @@ const reasons = {
     },
 };
 
-drill('failpoints: what the chain gives reason to', options, async (world, chance) => {
+const reasoned = (point) => async (world, chance) => {
     await world.chain.mine(20);
-    const buyers = [];
-    for (const point of points.chain) {
-        const buyer = newBuyer(world, chance, await world.newPayer(), point, 'write');
-        buyers.push(buyer);
-        await diesAt(world, 'settler', point, async () => {
-            const end = buyer.buy();
-            await reasons[point](world, buyer);
-            await end;
-        });
-    }
+    const buyer = newBuyer(world, chance, await world.newPayer(), point, 'write');
+    await diesAt(world, 'settler', point, async () => {
+        const end = buyer.buy();
+        await reasons[point](world, buyer);
+        await end;
+    });
     await allDecided(world);
-    return { ...await judge(world, buyers), kills: buyers.length };
+    return { ...await judge(world, [buyer]), kills: 1 };
+};
+
+sideBySide('failpoints', () => {
+    drill('failpoints: gateway', options, killed('gateway', ['read', 'write']));
+    drill('failpoints: settler', options, killed('settler', ['write']));
+    for (const point of points.chain)
+        drill(`failpoints: ${point}`, options, reasoned(point));
 });

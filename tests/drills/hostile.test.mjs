@@ -4,11 +4,13 @@
 import assert from 'node:assert/strict';
 import { testTools } from '../lib/world.mjs';
 import { allDecided } from './lib/audit.mjs';
-import { drill, long } from './lib/drill.mjs';
+import { drill, long, sideBySide } from './lib/drill.mjs';
+import { Chance } from './lib/seed.mjs';
 import { grouped } from './lib/grouped.mjs';
 import { cancel, spendAll, spendElsewhere, submit } from './lib/payer.mjs';
 
 const ROUNDS = long ? 12 : 6;        // each weather once, or twice
+const WORLDS = ROUNDS / 2;
 const CROWD = long ? 24 : 12;
 const tools = testTools.map((tool) => ({ ...tool, timeout_ms: 3_000, max_timeout_s: 25 }));
 
@@ -118,10 +120,10 @@ async function judge(world, call) {
     return { act: call.act, end: rows[0]?.state ?? 'refused' };
 }
 
-drill('hostile settlement', { tools, roles: ['gateway'], extra: { wait_ms: 3_000 } }, async (world, chance) => {
+const under = (skies) => async (world, chance) => {
     const ends = [];
     let n = 0;
-    for (const [round, sky] of forecast(chance.stream('weather')).entries()) {
+    for (const [round, sky] of skies.entries()) {
         const draw = chance.stream(`round ${round}`);
         const calls = [];
         for (let i = 0; i < CROWD; i++)
@@ -154,4 +156,12 @@ drill('hostile settlement', { tools, roles: ['gateway'], extra: { wait_ms: 3_000
     const counts = grouped(ends, ({ act, end }) => `${act}_${end}`);
     return { payments: ends.length, acts: ends.filter(({ act, sky }) => act !== 'honest' || sky !== 'fair').length,
         ...Object.fromEntries([...counts].map(([key, list]) => [key, list.length])) };
+};
+
+sideBySide('hostile settlement', () => {
+    const skies = forecast(new Chance('weather'));
+    for (let i = 0; i < WORLDS; i++) {
+        const mine = skies.filter((_, k) => k % WORLDS === i);
+        drill(`hostile settlement: ${i + 1}, ${mine.join(', ')}`, { tools, roles: ['gateway'], extra: { wait_ms: 3_000 } }, under(mine));
+    }
 });

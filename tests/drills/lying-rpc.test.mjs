@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { freePort, testTools } from '../lib/world.mjs';
 import { allDecided } from './lib/audit.mjs';
 import { Buyer, inTurn, judge } from './lib/buyers.mjs';
-import { drill, long } from './lib/drill.mjs';
+import { drill, long, sideBySide } from './lib/drill.mjs';
 import { LIES, Liar } from './lib/liar.mjs';
 
 const ENDPOINTS = 3;
@@ -32,7 +32,7 @@ const lies = (liars) => liars.reduce((sum, { told }) => sum + told, 0);
 const orderOf = async (world, payer) => (await world.sql(`SELECT status, money, tx FROM order_status
     WHERE payer = '\\x${payer.address.slice(2)}'`))[0];
 
-drill('lying rpc: one of three', options, async (world, chance) => {
+const oneOfThree = async (world, chance) => {
     const liars = await start(world);
     const buyers = [];
     const told = {};
@@ -56,7 +56,7 @@ drill('lying rpc: one of three', options, async (world, chance) => {
     await allDecided(world);
     return { ...await judge(world, buyers), lies: lies(liars), ...Object.fromEntries(Object.entries(told).map(([k, v]) =>
         [k.replace(' ', '_'), v])) };
-});
+};
 
 // Payments that are sent and cannot be mined, so that whatever is told of them is false or nothing.
 async function sentAndStuck(world, count) {
@@ -89,17 +89,16 @@ async function allPaid(world, calls) {
     }
 }
 
-for (const lie of ['paid', 'cancelled'])
-    drill(`lying rpc: one forges that all is ${lie}`, options, async (world, chance) => {
-        const liars = await start(world);
-        const calls = await sentAndStuck(world, 4);
-        chance.pick(liars).lie = lie;
-        await staysUnknown(world, calls, 15_000);
-        await allPaid(world, calls);
-        return { payments: calls.length, lies: lies(liars) };
-    });
+const forged = (lie) => async (world, chance) => {
+    const liars = await start(world);
+    const calls = await sentAndStuck(world, 4);
+    chance.pick(liars).lie = lie;
+    await staysUnknown(world, calls, 15_000);
+    await allPaid(world, calls);
+    return { payments: calls.length, lies: lies(liars) };
+};
 
-drill('lying rpc: all of them', options, async (world, chance) => {
+const allOfThem = async (world, chance) => {
     const liars = await start(world);
     const calls = await sentAndStuck(world, 4);
     const silent = ['null', 'html', 'wrong id', 'error', 'hang', 'other'];
@@ -121,4 +120,11 @@ drill('lying rpc: all of them', options, async (world, chance) => {
     });
     await allPaid(world, calls);
     return { payments: calls.length, lies: lies(liars) };
+};
+
+sideBySide('lying rpc', () => {
+    drill('lying rpc: one of three', options, oneOfThree);
+    for (const lie of ['paid', 'cancelled'])
+        drill(`lying rpc: one forges that all is ${lie}`, options, forged(lie));
+    drill('lying rpc: all of them', options, allOfThem);
 });

@@ -2,7 +2,7 @@
 // of the order follows.
 import assert from 'node:assert/strict';
 import { allDecided } from './lib/audit.mjs';
-import { drill, long } from './lib/drill.mjs';
+import { drill, long, sideBySide } from './lib/drill.mjs';
 import { spendAll } from './lib/payer.mjs';
 import { testTools } from '../lib/world.mjs';
 
@@ -31,7 +31,7 @@ async function buy(world, n) {
     return payers.map((payer, i) => ({ payer, answer: answers[i] }));
 }
 
-drill('reorg: what was paid is mined again', options, async (world, chance) => {
+const minedAgain = async (world, chance) => {
     let undone = 0;
     for (let round = 0; round < ROUNDS; round++) {
         const bought = await buy(world, chance.between(1, 6));
@@ -62,9 +62,9 @@ drill('reorg: what was paid is mined again', options, async (world, chance) => {
     const kept = await world.sql('SELECT count(*)::int AS n FROM undone_proofs');
     assert.ok(kept[0].n >= undone, `${undone} proofs were undone, ${kept[0].n} are remembered`);
     return { rounds: ROUNDS, undone };
-});
+};
 
-drill('reorg: what cannot be mined again ends unpaid', options, async (world) => {
+const endsUnpaid = async (world) => {
     const [{ payer, answer }] = await buy(world, 1);
     await world.stop('settler');
     await world.chain.rpc.call('evm_setIntervalMining', 0);
@@ -83,4 +83,9 @@ drill('reorg: what cannot be mined again ends unpaid', options, async (world) =>
     assert.notEqual(again.status, 402, 'a new price while the old payment may still be mined');
     await world.waitFor(async () => (await orders(world))[0].status === 'unpaid', 'it is proven dead', 120_000);
     return { withdrawn: 1 };
+};
+
+sideBySide('reorg', () => {
+    drill('reorg: what was paid is mined again', options, minedAgain);
+    drill('reorg: what cannot be mined again ends unpaid', options, endsUnpaid);
 });

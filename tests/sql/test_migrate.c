@@ -112,6 +112,23 @@ static void test_always_runs_when_changed(void **state)
     sql_is(side, "SELECT count(*) FROM b", "2"); /* grants too: all of them or none */
 }
 
+/* An upgrade whose functions differ: what hangs on each other goes at once, in whatever order the catalogue has it. */
+static void test_ours_are_made_anew(void **state)
+{
+    (void)state;
+    int version, again;
+    if (db_migrate(conninfo, &version, why, sizeof why) != MIGRATE_OK)
+        fail_msg("%s", why);
+    OWNED char *functions = sql_one(side, "SELECT count(*)::text FROM pg_proc WHERE pronamespace = 'payonce'::regnamespace");
+    for (int i = 0; i < 3; i++) {
+        sql_run(side, "UPDATE migrations SET sha256 = 'another' WHERE version = 0");
+        if (db_migrate(conninfo, &again, why, sizeof why) != MIGRATE_OK)
+            fail_msg("%s", why);
+        assert_int_equal(again, version);
+        sql_is(side, "SELECT count(*)::text FROM pg_proc WHERE pronamespace = 'payonce'::regnamespace", functions);
+    }
+}
+
 static void test_newer_is_refused(void **state)
 {
     (void)state;
@@ -227,6 +244,7 @@ int main(void)
         TEST(fresh_then_nothing),
         TEST(step_by_step),
         TEST(always_runs_when_changed),
+        TEST(ours_are_made_anew),
         TEST(newer_is_refused),
         TEST(changed_file_is_refused),
         TEST(gap_is_refused),

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { toHex } from 'viem';
 import { relayer } from '../../../dev/accounts.mjs';
+import { PATH_USD } from '../../../dev/tempo.mjs';
 import { wallets } from '../../lib/books.mjs';
 import { ownerOf, rowsOf } from '../../lib/psql.mjs';
 
@@ -13,7 +14,8 @@ async function onChain(world) {
     const lists = await Promise.all(world.tokens.map(async (asset) =>
         (await world.chain.allTransfers(asset)).map((log) => ({ ...log, asset }))));
     const ours = wallets(world);
-    return lists.flat().filter((log) => ours.has(log.to.toLowerCase()) && !world.notOurs?.has(log.tx))
+    const tempo = (await world.tempo?.allTransfers() ?? []).map((log) => ({ ...log, asset: PATH_USD }));
+    return [...lists.flat(), ...tempo].filter((log) => ours.has(log.to.toLowerCase()) && !world.notOurs?.has(log.tx))
         .map(({ tx, logIndex, asset, from, amount }) => `${tx} ${logIndex} ${asset} ${from} ${amount}`.toLowerCase());
 }
 

@@ -1,7 +1,7 @@
 // A drill: a world whose end is the audit, with its seed and its figures printed.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { freePort, inWorld } from '../../lib/world.mjs';
 import { audit } from './audit.mjs';
 import { note } from './figures.mjs';
@@ -33,6 +33,9 @@ export function drill(name, options, body, { minutes = long ? 50 : 8 } = {}) {
         say(name, { ...figures, ...books, ...known, seconds: Math.round((Date.now() - began) / 1000) });
     }));
 }
+
+// Drills in worlds of their own that wait most of the time: several at once.
+export const sideBySide = (name, body) => describe(`${name}, side by side`, { concurrency: 6 }, body);
 
 // A wire on each edge of an installation. Resolves to { client, sql, upstream, rpc: {gateway, settler}, config }.
 export async function layWires(world, chance, { faults = LOSSY, onUpstream, upstreamOnce, sqlFaults } = {}) {

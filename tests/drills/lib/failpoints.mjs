@@ -14,20 +14,26 @@ export const points = {
     refunds: ['refund-after-due', 'refund-before-sign', 'refund-after-sign', 'carry-before-store', 'carry-after-store',
         'refund-after-send', 'ledger-before-movements', 'ledger-after-movements'],
     agent: ['pay_stored', 'pay_answered'],
+    // the second rail, whose money comes before the work
+    first: ['gateway-before-begin', 'gateway-after-begin'],
+    charge: ['settler-before-charge', 'settler-after-charge'],
+    push: ['pay_push', 'pay_pushed'],
 };
 
 export function inSources() {
     const text = ['api', 'refunds', 'settle', 'receipts', 'chain', 'sql'].flatMap((folder) =>
         readdirSync(join(root, folder)).filter((name) => name.endsWith('.c'))
             .map((name) => readFileSync(join(root, folder, name), 'utf8'))).join('\n');
-    return [...text.matchAll(/\bFAILPOINT\("([^"]+)"\)/g)].map(([, name]) => name);
+    return [...new Set([...text.matchAll(/\bFAILPOINT\("([^"]+)"\)/g)].map(([, name]) => name))];
 }
 
-// The role dies at the point while `act` is done, and is started again. Resolves to what act resolves to.
+// The role dies at the point while `act` is done, and is started again. Resolves to what act resolves to. A settler of two
+// networks is two processes, and the one that is left ends as well, by itself.
 export async function diesAt(world, role, point, act) {
     await world.restart(role, { env: { PAYONCE_FAILPOINT: point } });
     const result = act();
-    assert.equal(await world.ended(role, 90_000), 'SIGKILL', `${point} was never passed`);
+    const end = await world.ended(role, 90_000);
+    assert.ok(end === 'SIGKILL' || (role === 'settler' && world.tempo && end !== 0), `${point} was never passed: ${end}`);
     await world.startRole(role);
     return result;
 }
