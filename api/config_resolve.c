@@ -105,7 +105,7 @@ static bool resolve_refunds(struct config *c, const struct config_text *t, struc
     return true;
 }
 
-/* Who asks an upstream says so in these, and no upstream need name them in its own Vary: a cacheable answer always depends on them. */
+/* Who asks an upstream says so in these, and no upstream need name them in its own Vary: an answer always depends on them. */
 static const char *const credentials[] = { "authorization", "cookie" };
 
 static void resolve_vary(struct tool *t, const struct tool *from, struct conf_memory *m)
@@ -113,7 +113,7 @@ static void resolve_vary(struct tool *t, const struct tool *from, struct conf_me
     t->vary = conf_new(m, (from->vary_count + COUNT(credentials)) * sizeof *t->vary);
     for (size_t i = 0; i < from->vary_count; i++)
         t->vary[i] = from->vary[i];
-    for (size_t i = 0; t->cacheable && i < COUNT(credentials); i++)
+    for (size_t i = 0; i < COUNT(credentials); i++)
         t->vary[t->vary_count++] = credentials[i];
 }
 

@@ -69,7 +69,8 @@ const struct price *seller_serves(const struct seller *s, const struct x402_aske
 bool seller_over_limit(const struct facilitator *f, const struct asked *a) MUST_CHECK;
 /* What the database must hold him to by an exact count; 0: he is far from his limit, or has none. */
 int64_t seller_most(const struct facilitator *f, const struct seller *s) MUST_CHECK;
-void seller_took(struct facilitator *f, const struct seller *s);
+void seller_takes(struct facilitator *f, const struct seller *s);              /* one more is on its way into the database, */
+void seller_took(struct facilitator *f, const struct seller *s, bool taken);  /* and was taken, or may have been */
 void facilitator_count(struct facilitator *f, const struct asked *a, enum asked_outcome o);
 
 /* ---- webhooks ---- */

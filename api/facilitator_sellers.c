@@ -8,12 +8,15 @@
 #include "base/clock.h"
 #include "base/json.h"
 
-/* NEAR: so close to a day's limit the database counts exactly; further away the gateways' own counts, some seconds old, will do. */
-enum { LOAD_EVERY_MS = 5000, LOAD_MS = 4000, NEAR = 5000 };
+/* NEAR: so close to a day's limit the database counts exactly. Further away its last count will do, until AHEAD of our own came on top of
+ * it; at AGAIN it counts anew. So a gateway passes a limit by AHEAD at most, and only where others took NEAR since that count. */
+enum { LOAD_EVERY_MS = 5000, LOAD_MS = 4000, NEAR = 5000, AHEAD = 500, AGAIN = AHEAD / 2 };
 
 struct seller_counts {
     uint64_t by_call[ASKED_CALLS][ASKED_OUTCOMES];
     int64_t today, since;            /* settlements of 24 hours when they were last counted, and ours since */
+    int64_t under_way;               /* of since, what the database has not answered yet */
+    int64_t asked;                   /* of since, what the next count holds */
     bool counted;
 };
 
@@ -21,6 +24,7 @@ struct facilitator {
     struct gateway *g;
     struct seller_counts *counts;    /* one a seller, in the configuration's order; the last: nobody's */
     struct timer load;
+    bool loading;
     struct notices *notices;
 };
 
@@ -72,41 +76,57 @@ bool seller_over_limit(const struct facilitator *f, const struct asked *a)
 int64_t seller_most(const struct facilitator *f, const struct seller *s)
 {
     const struct seller_counts *n = counts_of(f, s);
-    return n->counted && n->today + n->since < s->max_per_day - NEAR ? 0 : s->max_per_day;
+    return n->counted && n->since < AHEAD && n->today + n->since < s->max_per_day - NEAR ? 0 : s->max_per_day;
 }
 
-void seller_took(struct facilitator *f, const struct seller *s)
+static void load(void *arg);
+
+void seller_takes(struct facilitator *f, const struct seller *s)
 {
-    counts_of(f, s)->since++;
+    struct seller_counts *n = counts_of(f, s);
+    n->under_way++;
+    if (++n->since >= AGAIN && s->max_per_day > 0 && !f->loading)
+        load(f);
+}
+
+void seller_took(struct facilitator *f, const struct seller *s, bool taken)
+{
+    struct seller_counts *n = counts_of(f, s);
+    n->under_way--;
+    n->since -= !taken;
 }
 
 static void loaded(void *arg, enum db_rc rc, const struct db_rows *rows)
 {
     struct facilitator *f = arg;
     const struct config *c = f->g->config;
+    f->loading = false;
     for (int i = 0; rc == DB_OK && i < db_count(rows); i++)
         for (size_t s = 0; s < c->seller_count; s++)
             if (row_is(rows, i, "seller", c->sellers[s].name)) {
                 f->counts[s].today = row_int(rows, i, "today");
-                f->counts[s].since = 0;
+                f->counts[s].since -= f->counts[s].asked;
                 f->counts[s].counted = true;
             }
 }
 
-/* Counted by the database for all gateways, from time to time; each adds what it took since. */
+/* Counted by the database for all gateways, from time to time and when we took many; each adds what it took since. */
 static void load(void *arg)
 {
     struct facilitator *f = arg;
     const struct config *c = f->g->config;
     JSON *names = json_array();
     for (size_t i = 0; i < c->seller_count; i++)
-        if (c->sellers[i].max_per_day > 0)
+        if (c->sellers[i].max_per_day > 0) {
             json_array_append_new(names, json_string(c->sellers[i].name));
+            f->counts[i].asked = f->counts[i].since - f->counts[i].under_way;
+        }
     if (json_array_size(names) == 0)
         return;
     OWNED char *text = json_write(names);
     DB_ARGS a = { 0 };
     arg_text(&a, text);
+    f->loading = true;
     db_call(f->g->db, "sellers_load", &a, clock_mono_ms() + LOAD_MS, loaded, f);
     timer_set(f->g->loop, &f->load, clock_mono_ms() + LOAD_EVERY_MS, load, f);
 }

@@ -143,12 +143,10 @@ static struct step taken(struct request *rq)
 {
     struct asked *a = asked_of(rq);
     FAILPOINT("facilitator-after-accept");
+    a->mine = a->found.is == SETTLING_ACCEPTED;
     if (may_be_taken(a))
         return over(rq);
-    a->mine = a->found.is == SETTLING_ACCEPTED;
-    if (a->mine)
-        seller_took(a->g->facilitator, a->seller);
-    else
+    if (!a->mine)
         a->give_up_ms = a->began_ms + a->seller->repeat_wait_ms;
     return tell(rq);
 }
@@ -156,6 +154,7 @@ static struct step taken(struct request *rq)
 static void have_taken(void *arg, enum db_rc rc, const struct settlement_found *found)
 {
     struct asked *a = asked_of(arg);
+    seller_took(a->g->facilitator, a->seller, rc != DB_OK || found->is == SETTLING_ACCEPTED);
     a->found = *found;
     a->found.known = KNOWN_ALL;
     request_go(arg, rc == DB_OK ? taken : facilitator_unknown);
@@ -175,6 +174,7 @@ struct step facilitator_take(struct request *rq)
         .by = by,
     };
     FAILPOINT("facilitator-before-accept");
+    seller_takes(a->g->facilitator, a->seller);
     settlement_accept(a->g->db, &s, &take, a->give_up_ms, have_taken, rq);
     return request_wait(rq);
 }

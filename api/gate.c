@@ -98,7 +98,7 @@ struct step gate_find(struct request *rq)
 {
     struct call *c = gate_call(rq);
     c->asked_ms = clock_mono_ms();
-    orders_find(c->g->db, &c->payment, &c->request, c->need_s, gate_chain_ms(c), clock_mono_ms() + FIND_MS, have_found, rq);
+    orders_find(c->g->db, &c->payment, &c->request, gate_manner_of(c), c->need_s, gate_chain_ms(c), clock_mono_ms() + FIND_MS, have_found, rq);
     return request_wait(rq);
 }
 
@@ -126,7 +126,8 @@ static void have_found_again(void *arg, enum db_rc rc, const struct order_found 
 struct step gate_refuse(struct request *rq)
 {
     struct call *c = gate_call(rq);
-    orders_find(c->g->db, &c->payment, &c->request, c->need_s, gate_chain_ms(c), clock_mono_ms() + FIND_MS, have_found_again, rq);
+    orders_find(c->g->db, &c->payment, &c->request, gate_manner_of(c), c->need_s, gate_chain_ms(c), clock_mono_ms() + FIND_MS, have_found_again,
+                rq);
     return request_wait(rq);
 }
 
@@ -151,6 +152,7 @@ enum err gate_payment_id(struct request *rq, struct payment *p)
 struct step gate_presented(struct request *rq)
 {
     struct call *c = gate_call(rq);
+    gate_manner(rq);
     gate_repeat_key(rq);
     return c->repeat.asked && c->reason == REASON_NONE && c->rail->may_repeat(c) ? gate_repeat(rq) : gate_find(rq);
 }

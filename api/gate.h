@@ -54,6 +54,8 @@ struct call {
     const struct terms *mpp_terms;   /* what it costs on MPP: no prices, and it is not */
     enum mpp_fault fault;            /* why a credential is refused */
     struct hash32 request;           /* digest over method, raw target and body */
+    struct hash32 manner;            /* and over the headers that the answer may depend on, where any of them was sent */
+    bool has_manner;
     int64_t give_up_ms;              /* then a waiting request is told 409 */
 
     struct payment payment;
@@ -86,6 +88,8 @@ struct call *gate_call(struct request *rq);
 /* Who asks, for the order's story: instance, request, traceparent and the retry source that the client told. */
 char *gate_by(struct request *rq) MUST_CHECK;
 
+void gate_manner(struct request *rq); /* credentials, and what the tool names in vary */
+const struct hash32 *gate_manner_of(const struct call *c) MUST_CHECK; /* NULL: none was sent */
 void gate_repeat_key(struct request *rq);
 phase gate_repeat;                   /* identity and free repeat in one commit */
 phase gate_repeat_answer, gate_repeat_wait, gate_repeat_limit;

@@ -1,12 +1,46 @@
 /* A question that its wallet has asked before and paid for: the answer once more, not charged. Asked before the chain is, since nothing
  * is sent: the signature proves the wallet, one commit sets its authorization aside and brings the answer. */
 #include <string.h>
+#include <strings.h>
 
 #include "api/answers.h"
 #include "api/gate.h"
 #include "base/clock.h"
 
 enum { ACCEPT_MS = 10000, VARY_MAX = 20 + 2 /* credentials */ };
+
+/* ---- what the answer may depend on beside the request ---- */
+
+struct named { const char *name; struct buf *b; };
+
+static void add_named(void *arg, struct slice name, struct slice value)
+{
+    const struct named *n = arg;
+    if (name.n != strlen(n->name) || strncasecmp(name.p, n->name, name.n) != 0)
+        return;
+    buf_printf(n->b, "%s %zu:", n->name, value.n);
+    buf_add(n->b, value.p, value.n);
+}
+
+void gate_manner(struct request *rq)
+{
+    struct call *c = gate_call(rq);
+    const struct tool *t = c->tool;
+    BUF b = { 0 };
+    for (size_t i = 0; i < t->vary_count; i++) {
+        struct named n = { t->vary[i], &b };
+        if (c->rail != &rail_mpp || strcmp(n.name, "authorization") != 0) /* there it is the payment, and goes no further */
+            request_each_header(rq, add_named, &n);
+    }
+    c->has_manner = b.n > 0;
+    if (c->has_manner)
+        c->manner = sha256(b.p, b.n);
+}
+
+const struct hash32 *gate_manner_of(const struct call *c)
+{
+    return c->has_manner ? &c->manner : NULL;
+}
 
 /* ---- the key ---- */
 
@@ -139,5 +173,6 @@ struct step gate_repeat_limit(struct request *rq)
     repeat_counts_missed(&c->g->repeats, "limit");
     struct reply *r = reply_problem(rq, ERR_REPEAT_LIMIT, NULL, json_pack("{s:I}", "retry_after", (json_int_t)c->retry_after_s));
     reply_header(r, "Payonce-Charged", "false");
+    gate_not_final(rq, r);
     return gate_send(rq, r, COUNT_REFUSED);
 }

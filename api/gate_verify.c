@@ -113,6 +113,7 @@ struct order_call gate_order_call(struct request *rq)
         .method = request_method(rq),
         .target = request_target(rq),
         .request = c->request,
+        .manner = gate_manner_of(c),
         .cacheable = c->tool->cacheable,
         .idempotent = c->tool->upstream_idempotent,
         .is_new = c->verdict == VERDICT_NEW,

@@ -114,8 +114,13 @@ static void found(void *arg, enum db_rc rc, const struct db_rows *rows)
     c->found(c->arg, rc, &f);
 }
 
-void orders_find(struct db *db, const struct payment *p, const struct hash32 *request, int need_s, int64_t now_ms, int64_t deadline_ms,
-                 order_found_fn *fn, void *arg)
+static void add_manner(struct db_args *a, const struct hash32 *manner)
+{
+    arg_bytes(a, manner ? manner->b : NULL, 32);
+}
+
+void orders_find(struct db *db, const struct payment *p, const struct hash32 *request, const struct hash32 *manner, int need_s, int64_t now_ms,
+                 int64_t deadline_ms, order_found_fn *fn, void *arg)
 {
     struct call *c = call_new(arg);
     DB_ARGS a = { 0 };
@@ -134,6 +139,7 @@ void orders_find(struct db *db, const struct payment *p, const struct hash32 *re
     arg_bool(&a, p->signer_proven);
     arg_int(&a, need_s);
     arg_int(&a, now_ms);
+    add_manner(&a, manner);
     db_call_grouped(db, "order_find", &a, 0, deadline_ms, found, c);
 }
 
@@ -243,6 +249,7 @@ void orders_accept(struct db *db, const struct order_id *instance, int lease_s, 
     add_repeat(&a, call);
     arg_bool(&a, call->pay_first);
     add_charge(&a, call->charge);
+    add_manner(&a, call->manner);
     if (call->is_new)
         db_call_grouped(db, "order_accept", &a, rank_of(call->repeat.asked ? call->repeat.key.b : p->auth.nonce.b),
                         deadline_ms, accepted, c);

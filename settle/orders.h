@@ -27,7 +27,7 @@ enum verdict {
     VERDICT_REPLAY,           /* paid, answer stored */
     VERDICT_REPEAT,           /* asked and paid for before: the answer once more, this authorization is set aside */
     VERDICT_REPEAT_WAIT,      /* the same, and the first is not through yet */
-    VERDICT_REPEAT_LIMIT,     /* answered too often already; nothing was stored */
+    VERDICT_REPEAT_LIMIT,     /* answered too often already; its authorization is watched, if there is room for that */
     VERDICT_NOT_PROVEN,       /* paid, but only the public nonce was shown */
     VERDICT_GONE,             /* paid, answer no longer kept */
     VERDICT_IN_FLIGHT,        /* undecided */
@@ -42,9 +42,9 @@ enum verdict {
 enum known { KNOWN_NONE, KNOWN_NONCE /* stored, with other terms */, KNOWN_ALL };
 struct order_found { enum verdict verdict; struct order_id order; enum known known; /* how much of the authorization is stored */ };
 typedef void order_found_fn(void *arg, enum db_rc rc, const struct order_found *found);
-/* The first look, read-only. need_s: seconds an authorization must still have to be worth taking. */
-void orders_find(struct db *db, const struct payment *p, const struct hash32 *request, int need_s, int64_t now_ms, int64_t deadline_ms,
-                 order_found_fn *fn, void *arg);
+/* The first look, read-only. manner: as in order_call. need_s: seconds an authorization must still have to be worth taking. */
+void orders_find(struct db *db, const struct payment *p, const struct hash32 *request, const struct hash32 *manner, int need_s, int64_t now_ms,
+                 int64_t deadline_ms, order_found_fn *fn, void *arg);
 
 /* What may be a free repeat: the question's key, how long its answer is good and how often it is given, and the chain's time now. */
 struct order_repeat { bool asked; struct hash32 key; unsigned window_s, max; };
@@ -58,6 +58,7 @@ struct order_call {                  /* what the payment is for */
     const char *tool, *side_effect, *method;
     struct slice target;
     struct hash32 request;
+    const struct hash32 *manner;     /* digest of what else the answer may depend on: credentials, headers; NULL: none was sent */
     bool cacheable, idempotent, pay_first;
     bool is_new;                     /* as far as is known, no order has to do with the payment yet */
     struct order_repeat repeat;

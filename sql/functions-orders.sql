@@ -99,8 +99,9 @@ END $$;
 
 -- No identity is known, and none was given to be known by: is it an order of this wallet all the same? A stock client that lost a reply
 -- signs anew and has no id: the same wallet, the identical request, and an order of it that is undecided, or paid and not delivered. It
--- is meant again; on a write nobody can know that, so it is asked. verdict: new, found, similar (a write).
-CREATE FUNCTION order_match_similar(p_payment_id text, p_payer bytea, p_request bytea, OUT verdict text, OUT order_id bytea)
+-- is meant again; on a write nobody can know that, so it is asked. A read with other credentials is another one. verdict: new, found, similar (a
+-- write).
+CREATE FUNCTION order_match_similar(p_payment_id text, p_payer bytea, p_request bytea, p_manner bytea, OUT verdict text, OUT order_id bytea)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE effect text;
 BEGIN
@@ -109,6 +110,7 @@ BEGIN
          WHERE o.payer = p_payer AND o.request = p_request AND o.created_at > now() - interval '180 s'
            AND o.work IN ('running', 'waiting', 'done', 'lost') AND o.delivered_at IS NULL
            AND (o.work = 'lost' OR a.state IN ('held', 'due', 'sent', 'settled'))
+           AND (o.side_effect NOT IN ('none', 'read') OR o.manner IS NOT DISTINCT FROM p_manner)
          ORDER BY o.created_at DESC LIMIT 1;
     END IF;
     verdict := CASE WHEN order_id IS NULL THEN 'new' WHEN effect IN ('none', 'read') THEN 'found' ELSE 'similar' END;
@@ -126,7 +128,7 @@ $$;
 -- its first run may still finish and be paid, so nothing else may be concluded.  resend: the answer is kept, this authorization may pay it.
 -- pay_again: proven dead or too short of time: a new payment is right.
 CREATE FUNCTION order_decide(o orders, p_authorization bigint, p_payment_id text, p_quote bytea, p_valid_before numeric,
-    p_need_s integer, p_now_ms bigint DEFAULT NULL) RETURNS text LANGUAGE plpgsql STABLE AS $$
+    p_need_s integer, p_now_ms bigint DEFAULT NULL, p_manner bytea DEFAULT NULL) RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
     mine text := (SELECT state FROM authorizations WHERE id = p_authorization);
     money text := (SELECT state FROM authorizations WHERE id = o.authorization_id);
@@ -135,7 +137,7 @@ DECLARE
     usable boolean := (mine IS NULL OR mine IN ('released', 'held')) AND
                       p_valid_before >= extract(epoch FROM now()) + p_need_s;
     -- what is on the chain is public: the nonce alone serves only what a free repeat would
-    shown boolean := secret OR (o.cacheable AND EXISTS (SELECT 1 FROM proofs p WHERE p.authorization_id = o.authorization_id
+    shown boolean := secret OR (o.cacheable AND o.manner IS NOT DISTINCT FROM p_manner AND EXISTS (SELECT 1 FROM proofs p WHERE p.authorization_id = o.authorization_id
                                 AND p.block_time + coalesce(o.repeat_window_s, 120) >= coalesce(p_now_ms / 1000, extract(epoch FROM now()))));
 BEGIN
     IF o.work = 'lost' THEN
@@ -174,7 +176,8 @@ END $$;
 -- it must be the very one that is stored, else nothing is known.
 CREATE FUNCTION order_find(p_payment_id text, p_quote bytea, p_payer bytea, p_network text, p_asset bytea, p_nonce bytea,
     p_request bytea, p_payee bytea, p_amount numeric, p_valid_after numeric, p_valid_before numeric, p_signature bytea,
-    p_proven boolean, p_need_s integer, p_now_ms bigint DEFAULT NULL, OUT verdict text, OUT order_id bytea, OUT known text)
+    p_proven boolean, p_need_s integer, p_now_ms bigint DEFAULT NULL, p_manner bytea DEFAULT NULL, OUT verdict text, OUT order_id bytea,
+    OUT known text)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE m record; s record; o orders; a authorizations;
 BEGIN
@@ -183,7 +186,7 @@ BEGIN
         SELECT * INTO a FROM authorizations x WHERE x.id = m.authorization_id;
     END IF;
     IF m.verdict = 'new' THEN
-        s := order_match_similar(p_payment_id, p_payer, p_request);
+        s := order_match_similar(p_payment_id, p_payer, p_request, p_manner);
         m.verdict := s.verdict;
         m.order_id := s.order_id;
     END IF;
@@ -202,7 +205,7 @@ BEGIN
             verdict := 'new';
             order_id := NULL;
         ELSE
-            verdict := order_decide(o, m.authorization_id, p_payment_id, p_quote, p_valid_before, p_need_s, p_now_ms);
+            verdict := order_decide(o, m.authorization_id, p_payment_id, p_quote, p_valid_before, p_need_s, p_now_ms, p_manner);
         END IF;
     END IF;
 END $$;
@@ -277,10 +280,10 @@ CREATE FUNCTION order_accept(p_attempt bytea, p_instance bytea, p_lease_s intege
     p_network text, p_asset bytea, p_payer bytea, p_nonce bytea, p_payee bytea, p_amount numeric,
     p_valid_after numeric, p_valid_before bigint, p_signature bytea, p_has_code boolean, p_need_s integer, p_verified boolean, p_by text DEFAULT NULL,
     p_repeat_key bytea DEFAULT NULL, p_window_s integer DEFAULT NULL, p_repeat_max integer DEFAULT NULL, p_now_ms bigint DEFAULT NULL,
-    p_pay_first boolean DEFAULT false, p_charge text DEFAULT NULL, OUT told order_accepted)
+    p_pay_first boolean DEFAULT false, p_charge text DEFAULT NULL, p_manner bytea DEFAULT NULL, OUT told order_accepted)
 LANGUAGE plpgsql AS $$
 DECLARE
-    m record; r record; o orders; a authorizations; paying bigint; was text; done boolean; left_behind boolean; by_whom jsonb; facts jsonb;
+    m record; r record; o orders; a authorizations; paying bigint; was text; done boolean; left_behind boolean; refused boolean; by_whom jsonb; facts jsonb;
     charge jsonb := p_charge::jsonb;
 BEGIN
     done := lock_identities(p_payment_id, p_quote, p_payer, p_network, p_asset, p_nonce) IS NULL;
@@ -296,13 +299,15 @@ BEGIN
     left_behind := told.verdict = 'found' AND repeat_left(o, a);
     IF left_behind THEN
         told.verdict := 'new';
+        refused := repeat_refused(a.id);
     ELSIF told.verdict = 'found' AND a.attempt = p_attempt AND repeat_of_another(a.id) THEN
         SELECT t.* INTO told.receipt, told.verdict, told.answer_network, told.answer_tx, told.answer_time, told.answer_status,
                         told.answer_headers, told.answer_body
           FROM repeat_tell(o) t;             -- our own commit, whose reply was lost
         told.order_id := o.id;
         RETURN;
-    ELSIF told.verdict = 'new' AND p_repeat_key IS NOT NULL THEN
+    END IF;
+    IF told.verdict = 'new' AND p_repeat_key IS NOT NULL AND (NOT left_behind OR refused) THEN
         r := repeat_look(p_repeat_key, NULL, p_window_s, p_now_ms);
         IF r.order_id IS NULL AND p_verified THEN
             PERFORM pg_advisory_xact_lock(hashtextextended('repeat:' || encode(p_repeat_key, 'hex'), 0));
@@ -312,14 +317,25 @@ BEGIN
         IF r.order_id IS NOT NULL AND NOT repeat_room(r.order_id, p_repeat_max) THEN
             told.verdict := 'repeat_limit';
             told.retry_after := CASE WHEN r.verdict = 'wait' THEN p_window_s ELSE least(p_window_s, (r.left_ms + 999) / 1000) END;
+            -- it can be submitted by whoever saw it, so it is watched; as many as were given an answer, or refusals would fill the disk
+            IF a.id IS NULL AND repeat_room(r.order_id, 2 * p_repeat_max) THEN
+                paying := authorization_store(r.order_id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+                                              p_valid_before, p_signature, p_has_code, 'released', p_attempt);
+                PERFORM charge_keep(paying, p_network, charge, false) WHERE charge IS NOT NULL;
+                PERFORM repeat_keep(paying, r.order_id, p_payer, p_request, NULL, true);
+            END IF;
             RETURN;
         ELSIF r.order_id IS NOT NULL THEN
-            paying := authorization_store(r.order_id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
-                                          p_valid_before, p_signature, p_has_code, 'released', p_attempt);
-            IF charge IS NOT NULL THEN
-                done := charge_keep(paying, p_network, charge, false) IS NULL;
+            IF refused THEN
+                PERFORM repeat_let_in(a.id, r.order_id, p_payer, p_request, p_payment_id);
+            ELSE
+                paying := authorization_store(r.order_id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+                                              p_valid_before, p_signature, p_has_code, 'released', p_attempt);
+                IF charge IS NOT NULL THEN
+                    done := charge_keep(paying, p_network, charge, false) IS NULL;
+                END IF;
+                done := repeat_keep(paying, r.order_id, p_payer, p_request, p_payment_id) IS NULL;
             END IF;
-            done := repeat_keep(paying, r.order_id, p_payer, p_request, p_payment_id) IS NULL;
             told.verdict := CASE r.verdict WHEN 'repeat' THEN 'repeat' ELSE 'repeat_wait' END;
             told.order_id := r.order_id;
             told.receipt := r.receipt;
@@ -335,7 +351,7 @@ BEGIN
     by_whom := p_by::jsonb; -- not needed any earlier: a free repeat has no event
     facts := jsonb_build_object('nonce', encode(p_nonce, 'hex'), 'amount', p_amount::text, 'valid_before', p_valid_before);
     IF told.verdict = 'new' AND NOT left_behind THEN
-        r := order_match_similar(p_payment_id, p_payer, p_request);
+        r := order_match_similar(p_payment_id, p_payer, p_request, p_manner);
         told.verdict := r.verdict;
         m.order_id := r.order_id;
         IF m.order_id IS NOT NULL THEN
@@ -352,22 +368,23 @@ BEGIN
         END IF;
         INSERT INTO orders (id, receipt, rail, wire_version, tool, side_effect, cacheable, idempotent, method, target, request,
                             payment_id, quote, payer, network, asset, payee, amount, authorization_id, work, work_by, work_until,
-                            work_began_at, repeat_key, repeat_no, repeat_window_s, pay_first)
+                            work_began_at, repeat_key, repeat_no, repeat_window_s, pay_first, manner)
         VALUES (p_order, p_receipt, p_rail, p_version, p_tool, p_side_effect, p_cacheable, p_idempotent, p_method, p_target,
                 p_request, p_payment_id, p_quote, p_payer, p_network, p_asset, p_payee, p_amount, paying,
                 CASE WHEN p_pay_first THEN 'waiting' ELSE 'running' END, CASE WHEN NOT p_pay_first THEN p_instance END,
                 CASE WHEN NOT p_pay_first THEN now() + make_interval(secs => p_lease_s) END, CASE WHEN NOT p_pay_first THEN now() END,
-                p_repeat_key, CASE WHEN p_repeat_key IS NOT NULL THEN nextval('payonce.repeat_numbers') END, p_window_s, p_pay_first);
+                p_repeat_key, CASE WHEN p_repeat_key IS NOT NULL THEN nextval('payonce.repeat_numbers') END, p_window_s, p_pay_first,
+                p_manner);
         IF a.id IS NULL THEN
             paying := authorization_store(p_order, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
                                           p_valid_before, p_signature, p_has_code, CASE WHEN p_pay_first THEN 'due' ELSE 'held' END,
                                           p_attempt, paying);
-            done := payment_id_keep(p_payment_id, p_order, p_payer, p_request) IS NULL;
         ELSE
             PERFORM repeat_leave(a.id, p_order);
             PERFORM authorization_rearm(a, p_payee, p_amount, p_valid_after, p_valid_before, p_signature, p_has_code, p_attempt);
             PERFORM authorization_due(a.id) WHERE p_pay_first;
         END IF;
+        done := payment_id_keep(p_payment_id, p_order, p_payer, p_request) IS NULL;
         IF charge IS NOT NULL THEN
             done := charge_keep(paying, p_network, charge, true) IS NULL;
         END IF;
@@ -399,7 +416,7 @@ BEGIN
                              WHEN o.work = 'running' THEN 'accepted' ELSE 'resent' END; -- our own commit, whose reply was lost
         RETURN;
     END IF;
-    told.verdict := order_decide(o, a.id, p_payment_id, p_quote, p_valid_before, p_need_s, p_now_ms);
+    told.verdict := order_decide(o, a.id, p_payment_id, p_quote, p_valid_before, p_need_s, p_now_ms, p_manner);
     IF told.verdict IN ('again', 'takeover', 'resend') AND p_repeat_key IS NOT NULL THEN
         -- meanwhile another order of the same question is at work, or was paid: no second charge within its window
         IF p_verified THEN
@@ -410,6 +427,11 @@ BEGIN
         IF left_behind AND NOT repeat_room(r.order_id, p_repeat_max) THEN
             told.verdict := 'repeat_limit';
             told.retry_after := CASE WHEN r.verdict = 'wait' THEN p_window_s ELSE least(p_window_s, (r.left_ms + 999) / 1000) END;
+            IF a.id IS NULL AND repeat_room(r.order_id, 2 * p_repeat_max) THEN
+                paying := authorization_store(o.id, p_network, p_asset, p_payer, p_nonce, p_payee, p_amount, p_valid_after,
+                                              p_valid_before, p_signature, p_has_code, 'released', p_attempt);
+                PERFORM charge_keep(paying, p_network, charge, false) WHERE charge IS NOT NULL;
+            END IF;
             RETURN;
         ELSIF r.order_id IS NOT NULL THEN
             paying := a.id;

@@ -19,7 +19,7 @@ BEGIN
                     WHERE a.order_id = p_order AND d.state NOT IN ('earned', 'cancelled', 'refunded'));
 END $$;
 
--- A repeat stays as long as its order is open or its own authorization is.
+-- A repeat stays as long as its order is open or its own authorization is; an order's count as long as any of its repeats.
 CREATE FUNCTION ring_carry(p_name text, p_from integer, p_to integer, p_keep interval) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF p_name = 'answers' THEN
@@ -27,9 +27,11 @@ BEGIN
                         SELECT order_id, status, headers, body, digest, stored_at, %s FROM answers_%s
                          WHERE payonce.order_open(order_id, $1)', p_to, p_from) USING p_keep;
     ELSIF p_name = 'repeats' THEN
-        EXECUTE format('INSERT INTO repeats (authorization_id, order_id, request, payment_id, at, pays, slot)
-                        SELECT authorization_id, order_id, request, payment_id, at, pays, %s FROM repeats_%s
+        EXECUTE format('INSERT INTO repeats (authorization_id, order_id, request, payment_id, at, pays, refused, slot)
+                        SELECT authorization_id, order_id, request, payment_id, at, pays, refused, %s FROM repeats_%s
                          WHERE payonce.order_open(order_id, $1)', p_to, p_from) USING p_keep;
+        DELETE FROM repeat_counts c USING (SELECT DISTINCT x.order_id FROM repeats x WHERE x.slot = p_from) gone
+         WHERE c.order_id = gone.order_id AND NOT EXISTS (SELECT 1 FROM repeats r WHERE r.order_id = gone.order_id AND r.slot <> p_from);
     ELSIF p_name = 'payment_ids' THEN
         EXECUTE format('INSERT INTO payment_ids (payment_id, order_id, payer, request, at, slot)
                         SELECT payment_id, order_id, payer, request, at, %s FROM payment_ids_%s
@@ -152,21 +154,37 @@ END $$;
 -- Is this authorization set aside as a free repeat?
 CREATE FUNCTION repeat_of_another(p_authorization bigint) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN EXISTS (SELECT 1 FROM repeats r WHERE r.authorization_id = p_authorization AND NOT r.pays);
+    RETURN EXISTS (SELECT 1 FROM repeats r WHERE r.authorization_id = p_authorization AND NOT r.pays AND NOT r.refused);
 END $$;
 
--- A waiter whose original's answer may not be given again: it asks on its own behalf, as if it had come now.
+-- Was it over the cap, and has been given no answer since?
+CREATE FUNCTION repeat_refused(p_authorization bigint) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (SELECT 1 FROM repeats r WHERE r.authorization_id = p_authorization AND NOT r.pays AND r.refused);
+END $$;
+
+-- A waiter whose original's answer may not be given again, and one that was refused: it asks on its own behalf, as if it had come now.
 CREATE FUNCTION repeat_left(o orders, a authorizations) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN a.state = 'released' AND o.work = 'done' AND o.repeat_key IS NOT NULL AND NOT coalesce(o.repeatable, false)
-       AND EXISTS (SELECT 1 FROM repeats r WHERE r.authorization_id = a.id AND r.order_id = o.id AND NOT r.pays);
+    RETURN a.state = 'released' AND o.repeat_key IS NOT NULL
+       AND EXISTS (SELECT 1 FROM repeats r WHERE r.authorization_id = a.id AND r.order_id = o.id AND NOT r.pays
+                      AND (r.refused OR (o.work = 'done' AND NOT coalesce(o.repeatable, false))));
 END $$;
 
-CREATE FUNCTION repeat_keep(p_authorization bigint, p_order bytea, p_payer bytea, p_request bytea, p_payment_id text)
+-- There is room by now: it is given the answer of this order, perhaps another than the one that it was refused for.
+CREATE FUNCTION repeat_let_in(p_authorization bigint, p_order bytea, p_payer bytea, p_request bytea, p_payment_id text)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO repeats (authorization_id, order_id, request, payment_id, slot)
-    VALUES (p_authorization, p_order, p_request, p_payment_id,
+    UPDATE authorizations SET order_id = p_order WHERE id = p_authorization;
+    UPDATE repeats SET order_id = p_order, payment_id = p_payment_id, at = now(), refused = false WHERE authorization_id = p_authorization;
+    PERFORM payment_id_keep(p_payment_id, p_order, p_payer, p_request);
+END $$;
+
+CREATE FUNCTION repeat_keep(p_authorization bigint, p_order bytea, p_payer bytea, p_request bytea, p_payment_id text,
+    p_refused boolean DEFAULT false) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO repeats (authorization_id, order_id, request, payment_id, refused, slot)
+    VALUES (p_authorization, p_order, p_request, p_payment_id, p_refused,
             coalesce((SELECT r.newest % 8 FROM rings r WHERE r.name = 'repeats'), 0)); -- as ring_slot has it
     IF p_payment_id IS NOT NULL THEN
         PERFORM payment_id_keep(p_payment_id, p_order, p_payer, p_request);
@@ -241,9 +259,9 @@ END $$;
 -- The free repeats of an order, and the first hundred's times.
 CREATE FUNCTION repeats_of(p_order bytea) RETURNS text LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN (SELECT json_build_object('count', (SELECT count(*) FROM repeats r WHERE r.order_id = p_order AND NOT r.pays),
+    RETURN (SELECT json_build_object('count', (SELECT count(*) FROM repeats r WHERE r.order_id = p_order AND NOT r.pays AND NOT r.refused),
                                      'times', coalesce(json_agg(time_text(x.at) ORDER BY x.at), '[]'))
-              FROM (SELECT r.at FROM repeats r WHERE r.order_id = p_order AND NOT r.pays ORDER BY r.at LIMIT 100) x)::text;
+              FROM (SELECT r.at FROM repeats r WHERE r.order_id = p_order AND NOT r.pays AND NOT r.refused ORDER BY r.at LIMIT 100) x)::text;
 END $$;
 
 -- The head of each network: what the gateways set their chain clock by.

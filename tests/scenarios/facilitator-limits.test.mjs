@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { secretFile } from '../../dev/place.mjs';
 import { cancel } from '../drills/lib/payer.mjs';
 import { ask, inWorldOf, requirements, rival, rivalKey, sellers, settle, shop, status, submitBySomebody, transfers } from '../lib/facilitator.mjs';
+import { asOwner } from '../lib/ledger.mjs';
 import { behindStubs } from '../lib/stub.mjs';
 import { inWorld } from '../lib/world.mjs';
 
@@ -120,3 +121,24 @@ test('the facts of a nonce that was used before are told also by a node that den
     assert.deepEqual([json.success, json.transaction, json.extra?.payTo], [false, receipt.transactionHash, shop], JSON.stringify(json));
     world.stub.honest();
 }));
+
+// Far from its limit a gateway goes by a count some seconds old. Meanwhile others may take all that was left.
+test('a day\'s limit that others reached since it was counted is passed by a few hundred at most', inWorld(
+    inWorldOf({ shop: { max_per_day: 20_000 } }, { gasLimit: 100_000_000 }), async (world) => {
+        const payers = await world.newPayers(64);
+        const first = await settle(world, await ask(payers[0]));
+        assert.equal(first.json.success, true, first.text);
+        const bodies = await Promise.all(Array.from({ length: 960 }, (_, i) => ask(payers[i % payers.length])));
+        await world.restart('gateway');
+        await asOwner(world, `INSERT INTO orders (id, receipt, rail, wire_version, tool, side_effect, cacheable, idempotent, method, target,
+                request, payer, network, asset, payee, amount, work, seller)
+            SELECT decode(lpad(to_hex(n), 32, '0'), 'hex'), decode(lpad(to_hex(n), 32, '0'), 'hex'), rail, wire_version, 'of others',
+                side_effect, cacheable, idempotent, method, target, request, payer, network, asset, payee, amount, work, seller
+              FROM orders, generate_series(1, 20000) n`);
+        const answers = await Promise.all(bodies.map((body) => settle(world, body)));
+        await asOwner(world, `DELETE FROM orders WHERE tool = 'of others'`);
+        const refused = answers.filter(({ json }) => json.errorReason === 'seller_limit_reached');
+        const [{ n }] = await world.sql(`SELECT count(*)::int - 1 AS n FROM orders WHERE seller = 'shop'`);
+        assert.equal(n + refused.length, bodies.length);
+        assert.ok(n <= 500, `${n} were taken over the limit`);
+    }));

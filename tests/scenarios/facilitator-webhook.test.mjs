@@ -16,7 +16,7 @@ async function listen(statuses = []) {
     const server = createServer((rq, rs) => {
         const chunks = [];
         rq.on('data', (chunk) => chunks.push(chunk)).on('end', () => {
-            heard.push({ headers: rq.headers, text: Buffer.concat(chunks).toString('utf8') });
+            heard.push({ at: Date.now(), headers: rq.headers, text: Buffer.concat(chunks).toString('utf8') });
             rs.writeHead(statuses.shift() ?? 204).end();
         });
     });
@@ -57,6 +57,19 @@ test('settled is told until it is heard, under one id, also after the gateway wa
     const page = (await world.request('/metrics', { base: `http://127.0.0.1:${world.ports.admin}` })).text;
     assert.match(page, /payonce_webhooks_total\{result="told"\} 1/);
     await hook.close();
+}));
+
+const busy = await listen([500, 503, 429]);
+test('each pause is twice the one before', { timeout: 120_000 }, inWorld(withHook(busy), async (world) => {
+    const { json } = await settle(world, await ask(await world.newPayer()));
+    assert.equal(json.success, true);
+    await world.waitFor(() => busy.heard.length >= 4, 'it is told until it is heard', 60_000);
+    const pauses = busy.heard.slice(1).map(({ at }, i) => (at - busy.heard[i].at) / 1000);
+    for (const [i, least] of [5, 10, 20].entries())
+        assert.ok(pauses[i] > least - 0.5 && pauses[i] < least + 4, `pauses of ${pauses} s`);
+    await world.pause(1_500);
+    assert.equal(busy.heard.length, 4, 'then it is told no more');
+    await busy.close();
 }));
 
 const deaf = await listen();

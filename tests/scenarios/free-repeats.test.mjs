@@ -190,6 +190,34 @@ describe('free repeats', () => {
         assert.equal(await callsOf(world, path), 4);
     });
 
+    // Without an id a second signature is taken for a lost reply's, and finds the order that is undecided.
+    test('nor is he while the first is at work, of a tool that is not cacheable', async () => {
+        const [payer, path] = [await world.newPayer(), fresh('/test/read')];
+        const slow = `${path}&delay_ms=1500`;
+        const as = (authorization) => pay(world, payer, slow, { headers: { ...(authorization && { authorization }) } });
+        const first = as('Bearer one');
+        await world.waitFor(async () => await callsOf(world, slow) === 1, 'the first is at work');
+        const others = await Promise.all([as('Bearer two'), as(), as('Bearer one')]);
+        const [one, two, none, again] = [await first, ...others].map(({ status, headers, text }) => {
+            assert.equal(status, 200, text);
+            return headers['payonce-order'];
+        });
+        assert.equal(new Set([one, two, none]).size, 3);
+        assert.equal(again, one);
+        assert.equal(await callsOf(world, slow), 3);
+    });
+
+    // Its payment stands in the calldata for everybody to read; a v1 payment without an id has nothing else to be known by.
+    test('the chain\'s readers are not given what depends on its buyer\'s credentials', async () => {
+        const [payer, path] = [await world.newPayer(), fresh()];
+        const options = { version: 1, headers: { authorization: 'Bearer one' } };
+        const first = await paid(world, payer, path, options);
+        const own = await world.send(path, first.signed, options);
+        assert.deepEqual([own.status, own.text], [200, first.text]);
+        const stranger = await world.send(path, first.signed, { version: 1 });
+        assert.deepEqual([stranger.status, stranger.json.code], [410, 'answer_not_proven'], stranger.text);
+    });
+
     test('a media type\'s parameter makes another question, its charset UTF-8 does not', async () => {
         const [payer, path] = [await world.newPayer(), fresh('/test/post')];
         const as = (type) => ({ method: 'POST', body: '{"q":"+AOk-"}', headers: { 'content-type': type } });
@@ -262,7 +290,10 @@ describe('free repeats', () => {
             assert.ok(Number(answer.headers['retry-after']) > 60 && Number(answer.headers['retry-after']) <= 120, answer.headers['retry-after']);
             assert.equal(answer.headers['payonce-charged'], 'false');
         }
-        assert.equal((await releasedOf(world, payer)).length, 3);
+        // refused is watched as well, as many as were answered; whoever sends one of them again is refused again
+        assert.deepEqual(await releasedOf(world, payer), Array(6).fill({ state: 'released' }));
+        const { signed } = answers.find(({ status }) => status === 429);
+        assert.equal((await world.send(path, signed)).status, 429);
         assert.equal(await spentBy(world, payer), 1000n);
         assert.equal((await world.request(new URL(first.headers['payonce-receipt']).pathname)).json.free_repeats.count, 3);
     });

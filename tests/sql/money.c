@@ -166,6 +166,10 @@ void find_is(const struct ask *a, const char *verdict, int order, bool fresh)
     args_id(&d, a->signature, 32);
     arg_bool(&d, !a->has_code);
     arg_int(&d, a->need_s);
+    if (a->manner) {
+        arg_int(&d, a->now_ms ? a->now_ms : INT64_C(1000) * began);
+        args_id(&d, a->manner, 32);
+    }
     assert_int_equal(call(gateway, "order_find", &d, &r), DB_OK);
     verdict_is(r, verdict);
     assert_int_equal(id_in(r, "order_id"), order);
@@ -215,10 +219,14 @@ enum db_rc accept_rows(const struct ask *a, struct db_rows **ret)
     arg_text(&d, a->by);
     if (a->key)
         add_question(&d, a);
-    for (int i = 0; !a->key && a->pay_first && i < 4; i++)
+    for (int i = 0; !a->key && (a->pay_first || a->manner) && i < 4; i++)
         arg_null(&d);
-    if (a->pay_first)
-        arg_bool(&d, true);
+    if (a->pay_first || a->manner)
+        arg_bool(&d, a->pay_first);
+    if (a->manner) {
+        arg_null(&d);
+        args_id(&d, a->manner, 32);
+    }
     return call(gateway, "order_accept", &d, ret);
 }
 

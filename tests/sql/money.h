@@ -21,6 +21,7 @@ struct ask {
     bool cacheable, idempotent, has_code, unverified, pay_first;
     int key, window_s, repeat_max; /* of a question that may be a free repeat; key 0: none */
     int64_t now_ms;                /* the chain's time; 0: ours */
+    int manner;                    /* 0: no credentials and the like */
     int valid_in_s, need_s; /* validBefore: from the test's beginning */
 };
 struct ask ask(void); /* attempt, instance, request, payer and nonce 1, a read, 120 s */

@@ -102,7 +102,7 @@ static void test_many_at_once(void **state)
     orders_finish(pool, &many.first.order, 1, WORK_AXIS_DONE, NULL, &answer, NULL, deadline_ms, on_finished, &late);
     turn_until(MANY + 1);
     assert_false(late);
-    orders_find(pool, &p, &request, 8, 0, deadline_ms, on_found, &verdict);
+    orders_find(pool, &p, &request, NULL, 8, 0, deadline_ms, on_found, &verdict);
     turn_until(MANY + 2);
     assert_int_equal(many.wrong, 0);
     assert_int_equal(verdict, VERDICT_IN_FLIGHT);

@@ -111,6 +111,35 @@ static void test_ids_are_forgotten(void **state)
     sql_is(pg, "SELECT string_agg(concat_ws(' ', get_byte(id, 0), payment_id), ', ' ORDER BY id) FROM orders", "1, 2 the-payment-id-1");
 }
 
+/* Free repeats go with what is counted of them; those of an order that is not decided stay, and its count. */
+static void test_repeats_go_with_their_count(void **state)
+{
+    (void)state;
+    turn("repeats", 0);
+    for (int i = 1; i <= 2; i++) {
+        struct ask a = ask();
+        a.attempt = a.nonce = a.request = a.key = i;
+        a.cacheable = true;
+        accept_is(&a, "accepted", i, 1);
+        sql_run(pg, i == 1 ? "SELECT order_finish(b(1, 16), 1, 'done', NULL, 200, '[]', 'x', b(1, 32), NULL, true)" : "SELECT 1");
+        struct ask b = a;
+        b.attempt = b.nonce = b.request = 10 + i;
+        b.unverified = true;
+        DB_ROWS *r = NULL;
+        assert_int_equal(accept_rows(&b, &r), DB_OK);
+        assert_true(row_is(r, 0, "verdict", "repeat_wait"));
+    }
+    settles(1, 1, 0);
+    ends(11, "expired");
+    for (int i = 0; i < 5; i++) {
+        sql_is(pg, "SELECT count(*) FROM repeat_counts", "2");
+        time_passes(7);
+        turn("repeats", i == 4);
+    }
+    sql_is(pg, "SELECT string_agg(get_byte(order_id, 0)::text, ' ') FROM repeats", "2");
+    sql_is(pg, "SELECT string_agg(get_byte(order_id, 0)::text, ' ') FROM repeat_counts", "2");
+}
+
 static void test_full_ring(void **state)
 {
     (void)state;
@@ -165,7 +194,7 @@ static void test_result(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_dropped_whole), TEST(test_nothing_early), TEST(test_ids_are_forgotten), TEST(test_full_ring), TEST(test_result),
+        TEST(test_dropped_whole), TEST(test_nothing_early), TEST(test_ids_are_forgotten), TEST(test_repeats_go_with_their_count), TEST(test_full_ring), TEST(test_result),
     };
     return cmocka_run_group_tests(tests, money_start, money_stop);
 }

@@ -27,6 +27,43 @@ static void delivered(int order, int ago_s)
 
 /* ---- reads ---- */
 
+/* What depends on who asks the upstream is not given to who asks otherwise. */
+static void test_read_of_others(void **state)
+{
+    (void)state;
+    struct ask a = anew(1), b = anew(2), c = anew(3), d = anew(4), e = anew(5);
+    a.manner = c.manner = 8;
+    d.manner = 9;
+    accept_is(&a, "accepted", 1, 1);
+    finish_is(1, 1, "done", "ok");
+    settles(1, 1, 0);
+    find_is(&b, "new", 0, true);
+    accept_is(&b, "accepted", 2, 1);
+    find_is(&c, "replay", 1, true);
+    accept_is(&c, "replay", 1, 1);
+    find_is(&d, "new", 0, true);
+    accept_is(&d, "accepted", 4, 1);
+    find_is(&e, "in_flight", 2, true);
+    orders_are("3");
+}
+
+/* The chain shows the nonce to everybody, and with it alone a cacheable answer, but not who had asked for it. */
+static void test_nonce_of_others(void **state)
+{
+    (void)state;
+    struct ask a = anew(1), b = anew(1), c = anew(1);
+    a.manner = c.manner = 8;
+    a.cacheable = b.cacheable = c.cacheable = true;
+    b.attempt = 2;
+    c.attempt = 3;
+    accept_is(&a, "accepted", 1, 1);
+    finish_is(1, 1, "done", "ok");
+    settles(1, 1, 0);
+    find_is(&b, "not_proven", 1, false);
+    accept_is(&b, "not_proven", 1, 1);
+    find_is(&c, "replay", 1, false);
+}
+
 static void is_found(int nonce, const char *verdict)
 {
     struct ask b = anew(nonce);
@@ -241,6 +278,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_read),
+        TEST(test_read_of_others),
+        TEST(test_nonce_of_others),
         TEST(test_not_similar),
         TEST(test_decided),
         TEST(test_newest),

@@ -164,8 +164,8 @@ static void test_cap(void **state)
         b.now_ms = proven_ms + 19500;
         looked(&b, i < 5 ? "repeat" : "repeat_limit");
     }
-    sql_is(pg, "SELECT count(*) FROM repeats", "3");
-    sql_is(pg, "SELECT count(*) FROM authorizations WHERE state = 'released'", "3");
+    sql_is(pg, "SELECT count(*) FROM repeats WHERE NOT refused", "3");
+    sql_is(pg, "SELECT repeats_of(b(1, 16))::json->>'count'", "3");
     struct ask last = question(9);
     DB_ROWS *r = NULL;
     last.repeat_max = 3;
@@ -173,6 +173,86 @@ static void test_cap(void **state)
     assert_int_equal(accept_rows(&last, &r), DB_OK);
     assert_int_equal(row_int(r, 0, "retry_after"), 101);
     orders_are("1");
+}
+
+/* The answer is given twice, to 2 and 3; 4 is refused. */
+static void fourth_refused(void)
+{
+    paid();
+    for (int i = 2; i < 5; i++) {
+        struct ask b = question(i);
+        b.unverified = true;
+        b.repeat_max = 2;
+        looked(&b, i < 4 ? "repeat" : "repeat_limit");
+    }
+}
+
+/* A refusal is no reason to lose money: what was refused is watched, and where it lands all the same it is owed back. */
+static void test_refused_is_watched(void **state)
+{
+    (void)state;
+    fourth_refused();
+    state_is(4, "released");
+    settles(4, 4, 0);
+    sql_is(pg, "SELECT cause || ' ' || state FROM debts WHERE authorization_id = auth(4)", "duplicate owed");
+}
+
+/* As many refusals leave a row as answers do. */
+static void test_refused_are_bounded(void **state)
+{
+    (void)state;
+    paid();
+    for (int i = 2; i < 12; i++) {
+        struct ask b = question(i);
+        b.unverified = true;
+        b.repeat_max = 3;
+        looked(&b, i < 5 ? "repeat" : "repeat_limit");
+        looked(&b, i < 5 ? "repeat" : "repeat_limit"); /* its reply was lost */
+    }
+    sql_is(pg, "SELECT count(*) FROM authorizations WHERE state = 'released'", "6");
+    sql_is(pg, "SELECT count(*) FROM repeats WHERE refused", "3");
+    sql_is(pg, "SELECT n FROM repeat_counts", "6");
+}
+
+/* The same payment again: refused while there is no room, answered once there is, and a question of its own past the window. */
+static void test_refused_again(void **state)
+{
+    (void)state;
+    fourth_refused();
+    struct ask b = question(4), c = question(4);
+    b.attempt = 14;
+    b.repeat_max = 2;
+    find_is(&b, "new", 0, false);
+    b.unverified = true;
+    looked(&b, "repeat_limit");
+    b.unverified = false;
+    looked(&b, "repeat_limit"); /* never a charge */
+    b.repeat_max = 9;
+    looked(&b, "repeat");
+    find_is(&b, "replay", 1, false);
+    sql_is(pg, "SELECT string_agg(refused::text, ' ') FROM repeats WHERE authorization_id = auth(4)", "false");
+    c.attempt = 15;
+    c.now_ms = proven_ms + 120100;
+    accept_is(&c, "replay", 1, 1); /* it was given its answer */
+    orders_are("1");
+}
+
+static void test_refused_past_the_window(void **state)
+{
+    (void)state;
+    fourth_refused();
+    struct ask b = question(4);
+    b.attempt = 14;
+    b.payment_id = ID;
+    b.now_ms = proven_ms + 120100;
+    b.unverified = true;
+    looked(&b, "new");
+    b.unverified = false;
+    accept_is(&b, "accepted", 14, 1);
+    state_is(4, "held");
+    sql_is(pg, "SELECT order_id = b(14, 16) FROM payment_ids", "t");
+    sql_is(pg, "SELECT count(*) FROM authorizations WHERE order_id = b(14, 16)", "1");
+    find_is(&b, "in_flight", 14, false);
 }
 
 /* ---- single flight ---- */
@@ -372,7 +452,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_edges),         TEST(test_wall_steps),  TEST(test_window_lengths),       TEST(test_never),         TEST(test_not_repeatable),
-        TEST(test_cap),           TEST(test_waits_then_free), TEST(test_first_fails),      TEST(test_first_is_not_charged),
+        TEST(test_cap), TEST(test_refused_is_watched), TEST(test_refused_are_bounded), TEST(test_refused_again), TEST(test_refused_past_the_window),
+                  TEST(test_waits_then_free), TEST(test_first_fails),      TEST(test_first_is_not_charged),
         TEST(test_waiter_leaves), TEST(test_no_second_charge), TEST(test_ids_of_repeats),
         TEST(test_failed_waits_for_another), TEST(test_paid_at_last), TEST(test_overpaid),
     };
