@@ -49,16 +49,6 @@ static json_t *begin_answer(const struct question *q)
                      hash_text(&q->nonce).s, "issued_at", time_iso(clock_wall_s()).s);
 }
 
-static void set_hex(json_t *o, const char *key, struct slice bytes, const char *prefix)
-{
-    BUF b = { 0 };
-    if (!bytes.p)
-        return;
-    buf_hex(&b, bytes.p, bytes.n);
-    OWNED char *text = str_format("%s%s", prefix ? prefix : "0x", b.p + 2);
-    json_object_set_new(o, key, json_string(text));
-}
-
 static void conclude(json_t *o, const char *status, int64_t block, bool final, const char *why)
 {
     json_object_set_new(o, "status", json_string(status));
@@ -76,6 +66,7 @@ static void set_until(json_t *o, const struct question *q, int64_t dead_after)
 static void from_books(struct question *q, const struct db_rows *rows)
 {
     const char *state = row_text(rows, 0, "state").p;
+    struct order_id receipt;
     q->head = row_int(rows, 0, "head");
     q->final = row_int(rows, 0, "final");
     q->scanned = row_null(rows, 0, "scanned") ? -1 : row_int(rows, 0, "scanned");
@@ -83,8 +74,9 @@ static void from_books(struct question *q, const struct db_rows *rows)
     if (!state)
         return;
     json_t *o = q->answer = begin_answer(q);
-    set_hex(o, "transaction", row_bytes(rows, 0, "tx"), NULL);
-    set_hex(o, "receipt_id", row_bytes(rows, 0, "receipt"), "rcp_");
+    json_set_hex(o, "transaction", row_bytes(rows, 0, "tx"));
+    if (row_copy(rows, 0, "receipt", receipt.b, sizeof receipt.b))
+        json_object_set_new(o, "receipt_id", json_string(receipt_id_text(&receipt).s));
     if (strcmp(state, "settled") == 0) {
         const int64_t block = row_int(rows, 0, "block");
         conclude(o, "settled", block, block <= q->final,

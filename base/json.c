@@ -53,3 +53,12 @@ void json_set_bare(json_t *object, const char *key, const void *p, size_t n)
     hex_write_bare(hex, p, n);
     json_object_set_new(object, key, json_string(hex));
 }
+
+void json_set_hex(json_t *object, const char *key, struct slice bytes)
+{
+    BUF b = { 0 };
+    if (!bytes.p)
+        return;
+    buf_hex(&b, bytes.p, bytes.n);
+    json_object_set_new(object, key, json_string(b.p));
+}

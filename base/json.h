@@ -26,5 +26,6 @@ const char *json_str(const json_t *object, const char *key);  /* NULL if absent 
 struct slice json_slice(const json_t *object, const char *key); /* p NULL if absent or not a string */
 json_t *json_of_slice(struct slice s) MUST_CHECK;        /* a string value; invalid UTF-8 gives null */
 void json_set_bare(json_t *object, const char *key, const void *p, size_t n); /* hex without 0x, as database functions take bytes */
+void json_set_hex(json_t *object, const char *key, struct slice bytes); /* hex with 0x; none (p NULL): no member */
 
 #endif

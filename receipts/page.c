@@ -15,7 +15,7 @@ static const char style[] =
     "1rem}"
     "h2{font-size:1.1rem;margin:2rem 0 .5rem;border-bottom:1px solid var(--line);padding-bottom:.3rem}p{margin:.4rem 0}"
     ".dim{color:var(--dim)}dl{margin:0;display:grid;grid-template-columns:minmax(8rem,12rem) 1fr;gap:.4rem 1rem}"
-    "dt{color:var(--dim)}dd{margin:0;min-width:0}code{font:.875rem/1.5 "
+    "dl+dl{margin-top:1rem;border-top:1px dotted var(--line);padding-top:1rem}dt{color:var(--dim)}dd{margin:0;min-width:0}code{font:.875rem/1.5 "
     "ui-monospace,monospace;background:var(--mark);padding:.1rem .3rem;"
     "border-radius:.2rem;overflow-wrap:anywhere;user-select:all;-webkit-user-select:all}a{color:var(--link)}"
     "a:focus-visible{outline:3px solid var(--link);outline-offset:2px}ol{margin:0;padding-left:1.4rem}li{margin:.5rem "
@@ -71,7 +71,7 @@ static void id(struct buf *b, const char *name, const char *value, const char *k
         buf_html(b, l->explorer);
         buf_printf(b, "/%s/", kind);
         buf_html(b, value);
-        buf_printf(b, "\">%s on the block explorer</a>", name);
+        buf_printf(b, "\" aria-label=\"%s: block explorer\">block explorer</a>", name);
     }
     buf_puts(b, "</dd>\n");
 }
@@ -82,13 +82,25 @@ static void money(struct buf *b, const char *name, const char *minor, const stru
     plain(b, name, human);
 }
 
-static void when(struct buf *b, const char *s)
+/* "2026-11-30 14:30:15 UTC" for eyes, all of it for programs. */
+static void when(struct buf *b, const char *iso)
 {
+    const bool whole = strlen(iso) > 19 && iso[10] == 'T';
+    OWNED char *text = whole ? str_format("%.10s %.8s UTC", iso, iso + 11) : str_copy(iso);
     buf_puts(b, "<time datetime=\"");
-    buf_html(b, s);
+    buf_html(b, iso);
     buf_puts(b, "\">");
-    buf_html(b, s);
+    buf_html(b, text);
     buf_puts(b, "</time>");
+}
+
+static void moment(struct buf *b, const char *name, const char *iso)
+{
+    if (!iso)
+        return;
+    term(b, name);
+    when(b, iso);
+    buf_puts(b, "</dd>\n");
 }
 
 /* ---- its parts ---- */
@@ -98,9 +110,9 @@ static void payment(struct buf *b, const json_t *p, const struct receipt_links *
     OWNED char *finality = words_finality(p);
     buf_puts(b, "<h2>Payment</h2>\n<dl>\n");
     money(b, "Price", json_str(p, "amount"), l);
-    plain(b, "State", json_str(p, "state"));
+    plain(b, "State", words_money(json_str(p, "state")));
     plain(b, "Finality", finality);
-    plain(b, "Block time", json_str(p, "block_time"));
+    moment(b, "Block time", json_str(p, "block_time"));
     number(b, "Depth in blocks", p, "depth");
     id(b, "Transaction", json_str(p, "transaction"), "tx", l);
     number(b, "Log", p, "log_index");
@@ -109,7 +121,7 @@ static void payment(struct buf *b, const json_t *p, const struct receipt_links *
     plain(b, "Network", json_str(p, "network"));
     id(b, "Asset", json_str(p, "asset"), "address", l);
     id(b, "Authorization nonce", json_str(p, "nonce"), NULL, l);
-    plain(b, "Valid before", json_str(p, "valid_before"));
+    moment(b, "Valid before", json_str(p, "valid_before"));
     buf_puts(b, "</dl>\n");
 }
 
@@ -121,8 +133,8 @@ static void refund(struct buf *b, const json_t *d, const struct receipt_links *l
     plain(b, "State", state ? words_debt(state) : NULL);
     plain(b, "Why", cause ? words_cause(cause) : NULL);
     plain(b, "Waits because", json_str(d, "reason"));
-    plain(b, "Owed since", json_str(d, "owed_since"));
-    plain(b, "Refunded at", json_str(d, "refunded_at"));
+    moment(b, "Owed since", json_str(d, "owed_since"));
+    moment(b, "Refunded at", json_str(d, "refunded_at"));
     number(b, "Block", d, "block");
     id(b, "Refund transaction", json_str(d, "transaction"), "tx", l);
     id(b, "To", json_str(d, "to"), "address", l);
@@ -152,24 +164,27 @@ static void call(struct buf *b, const json_t *r, const struct receipt_links *l)
     number(b, "Answer status", answer, "status");
     number(b, "Answer bytes", answer, "size");
     id(b, "Answer digest", json_str(answer, "digest"), NULL, l);
-    plain(b, "Delivered", json_str(r, "delivered_at"));
+    moment(b, "Delivered", json_str(r, "delivered_at"));
     number(b, "Given again, free of charge", json_object_get(r, "free_repeats"), "count");
     buf_puts(b, "</dl>\n");
 }
 
-static void timeline(struct buf *b, const json_t *list, const struct receipt_links *l)
+static void timeline(struct buf *b, const json_t *list)
 {
     size_t i;
     json_t *e;
+    bool settled = false;
     buf_puts(b, "<h2>What happened</h2>\n<ol>\n");
     json_array_foreach(list, i, e)
     {
-        const char *at = json_str(e, "at"), *tx = json_str(e, "transaction");
+        const char *at = json_str(e, "at"), *tx = json_str(e, "transaction"), *event = json_str(e, "event");
+        const bool paid = event && strcmp(event, "settled") == 0;
         buf_puts(b, "<li>");
         if (at)
             when(b, at);
         buf_puts(b, "<br>");
-        buf_html(b, words_event(json_str(e, "event")));
+        buf_html(b, paid && settled ? "Another payment for this call is on the chain" : words_event(event));
+        settled = paid || (settled && !(event && strcmp(event, "proof_undone") == 0));
         if (tx) {
             buf_puts(b, "<br><code>");
             buf_html(b, tx);
@@ -178,7 +193,6 @@ static void timeline(struct buf *b, const json_t *list, const struct receipt_lin
         buf_puts(b, "</li>\n");
     }
     buf_puts(b, "</ol>\n");
-    (void)l;
 }
 
 static void identity(struct buf *b, const json_t *r, const struct receipt_links *l)
@@ -187,7 +201,7 @@ static void identity(struct buf *b, const json_t *r, const struct receipt_links 
     buf_puts(b, "<h2>This receipt</h2>\n<dl>\n");
     id(b, "Receipt", json_str(r, "receipt_id"), NULL, l);
     id(b, "Order", json_str(r, "order_id"), NULL, l);
-    plain(b, "Issued", json_str(r, "issued_at"));
+    moment(b, "Issued", json_str(r, "issued_at"));
     id(b, "Signed by", json_str(signature, "signer"), NULL, l);
     id(b, "Signature", json_str(signature, "value"), NULL, l);
     buf_puts(b, "</dl>\n<p class=\"dim\">Ask this address with <code>Accept: application/json</code> for the signed "
@@ -221,10 +235,10 @@ void receipt_page(struct buf *b, const json_t *r)
         when(b, known_by);
         buf_puts(b, " it is known; if it arrives after all, it is owed back and shown here.</p>\n");
     }
-    refunds(b, json_object_get(r, "refunds"), &l);
     payment(b, json_object_get(r, "payment"), &l);
+    refunds(b, json_object_get(r, "refunds"), &l);
     call(b, r, &l);
-    timeline(b, json_object_get(r, "timeline"), &l);
+    timeline(b, json_object_get(r, "timeline"));
     identity(b, r, &l);
     buf_puts(b, "</main>\n</body>\n</html>\n");
 }

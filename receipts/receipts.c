@@ -13,15 +13,6 @@ static void set_text(json_t *o, const char *key, struct slice s)
         json_object_set_new(o, key, json_of_slice(s));
 }
 
-static void set_hex(json_t *o, const char *key, struct slice s)
-{
-    if (!s.p)
-        return;
-    BUF b = { 0 };
-    buf_hex(&b, s.p, s.n);
-    json_object_set_new(o, key, json_string(b.p));
-}
-
 static void set_int(json_t *o, const char *key, const struct db_rows *r, int row, const char *column)
 {
     if (!row_null(r, row, column))
@@ -94,13 +85,13 @@ json_t *order_json(const struct db_rows *r, int row, const struct receipt_links 
     set_time(o, "work_ended_at", r, row, "work_ended");
     set_time(o, "settled_at", r, row, "block_time");
     set_text(o, "network", row_text(r, row, "network"));
-    set_hex(o, "asset", row_bytes(r, row, "asset"));
-    set_hex(o, "payer", row_bytes(r, row, "payer"));
-    set_hex(o, "payee", row_bytes(r, row, "payee"));
+    json_set_hex(o, "asset", row_bytes(r, row, "asset"));
+    json_set_hex(o, "payer", row_bytes(r, row, "payer"));
+    json_set_hex(o, "payee", row_bytes(r, row, "payee"));
     set_text(o, "amount", row_text(r, row, "amount"));
-    set_hex(o, "request_digest", row_bytes(r, row, "request"));
-    set_hex(o, "answer_digest", row_bytes(r, row, "answer_digest"));
-    set_hex(o, "transaction", row_bytes(r, row, row_null(r, row, "tx") ? "last_hash" : "tx"));
+    json_set_hex(o, "request_digest", row_bytes(r, row, "request"));
+    json_set_hex(o, "answer_digest", row_bytes(r, row, "answer_digest"));
+    json_set_hex(o, "transaction", row_bytes(r, row, row_null(r, row, "tx") ? "last_hash" : "tx"));
     set_int(o, "block", r, row, "block");
     set_text(o, "note", row_text(r, row, "note"));
     set_known_by(o, r, row, l);
@@ -122,7 +113,7 @@ static json_t *request_json(const struct db_rows *r, int row)
     set_text(o, "tool", row_text(r, row, "tool"));
     set_text(o, "side_effect", row_text(r, row, "side_effect"));
     set_text(o, "method", row_text(r, row, "method"));
-    set_hex(o, "digest", row_bytes(r, row, "request"));
+    json_set_hex(o, "digest", row_bytes(r, row, "request"));
     return o;
 }
 
@@ -131,17 +122,17 @@ static json_t *payment_json(const struct db_rows *r, int row)
     json_t *o = json_object();
     set_text(o, "rail", row_text(r, row, "rail"));
     set_text(o, "network", row_text(r, row, "network"));
-    set_hex(o, "asset", row_bytes(r, row, "asset"));
+    json_set_hex(o, "asset", row_bytes(r, row, "asset"));
     set_text(o, "amount", row_text(r, row, "amount"));
-    set_hex(o, "payer", row_bytes(r, row, "payer"));
-    set_hex(o, "payee", row_bytes(r, row, "payee"));
-    set_hex(o, "nonce", row_bytes(r, row, "nonce"));
+    json_set_hex(o, "payer", row_bytes(r, row, "payer"));
+    json_set_hex(o, "payee", row_bytes(r, row, "payee"));
+    json_set_hex(o, "nonce", row_bytes(r, row, "nonce"));
     set_time(o, "valid_before", r, row, "valid_before");
     set_text(o, "state", row_text(r, row, "money"));
-    set_hex(o, "transaction", row_bytes(r, row, row_null(r, row, "tx") ? "last_hash" : "tx"));
+    json_set_hex(o, "transaction", row_bytes(r, row, row_null(r, row, "tx") ? "last_hash" : "tx"));
     set_int(o, "log_index", r, row, "log_index");
     set_int(o, "block", r, row, "block");
-    set_hex(o, "block_hash", row_bytes(r, row, "block_hash"));
+    json_set_hex(o, "block_hash", row_bytes(r, row, "block_hash"));
     set_time(o, "block_time", r, row, "block_time");
     if (!row_null(r, row, "tx"))
         set_depth(o, r, row);
@@ -190,7 +181,7 @@ json_t *receipt_json(const struct db_rows *r, int row, const struct receipt_link
         answer = json_object();
         set_int(answer, "status", r, row, "answer_status");
         set_int(answer, "size", r, row, "answer_size");
-        set_hex(answer, "digest", row_bytes(r, row, "answer_digest"));
+        json_set_hex(answer, "digest", row_bytes(r, row, "answer_digest"));
         json_object_set_new(o, "answer", answer);
     }
     json_object_set_new(o, "payment", payment_json(r, row));

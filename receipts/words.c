@@ -54,6 +54,20 @@ const char *words_event(const char *event)
     return find(events, COUNT(events), event);
 }
 
+const char *words_money(const char *state)
+{
+    static const struct word states[] = {
+        { "held", "signed and kept, not sent" },
+        { "due", "about to be sent to the chain" },
+        { "sent", "sent, not on the chain yet" },
+        { "settled", "paid" },
+        { "released", "signed and set aside, not sent" },
+        { "expired", "not paid: it can no longer be used" },
+        { "void", "not paid: it was cancelled or used elsewhere" },
+    };
+    return state ? find(states, COUNT(states), state) : NULL;
+}
+
 const char *words_cause(const char *cause)
 {
     static const struct word causes[] = {
@@ -98,7 +112,8 @@ char *words_finality(const json_t *payment)
         return str_copy("Not on the chain.");
     if (json_is_true(json_object_get(payment, "final")))
         return str_format("Final at block %" JSON_INTEGER_FORMAT ".", block);
-    return str_format("In block %" JSON_INTEGER_FORMAT ", %" JSON_INTEGER_FORMAT " deep, not final yet.", block, depth);
+    return str_format("In block %" JSON_INTEGER_FORMAT ", %" JSON_INTEGER_FORMAT " block%s deep, not final yet.", block,
+                      depth, depth == 1 ? "" : "s");
 }
 
 /* What has gone back, and what is still owed, in minor units. */

@@ -12,6 +12,7 @@ char *words_headline(const json_t *receipt, const struct receipt_links *l) MUST_
 /* How deep, how final. Owned. */
 char *words_finality(const json_t *payment) MUST_CHECK;
 const char *words_event(const char *event); /* of the timeline, in words */
+const char *words_money(const char *state); /* of an authorization; NULL stays NULL */
 const char *words_cause(const char *cause); /* why money is owed back */
 const char *words_debt(const char *state);
 

@@ -284,15 +284,6 @@ static void write_hledger(struct buf *b, const struct export_source *s, const st
 
 /* ---- JSON lines ---- */
 
-static void set_hex(json_t *o, const char *key, struct slice bytes)
-{
-    BUF b = { 0 };
-    if (!bytes.p)
-        return;
-    buf_hex(&b, bytes.p, bytes.n);
-    json_object_set_new(o, key, json_string(b.p));
-}
-
 static json_t *entry_json(const struct export_source *s, int i)
 {
     const struct db_rows *r = s->rows;
@@ -301,10 +292,10 @@ static json_t *entry_json(const struct export_source *s, int i)
                           time_iso(row_int(r, i, "at")).s, "network", row_text(r, i, "network").p, "block",
                           (json_int_t)row_int(r, i, "block"), "kind", row_text(r, i, "kind").p, "what",
                           row_text(r, i, "what").p);
-    set_hex(o, "transaction", row_bytes(r, i, "tx"));
+    json_set_hex(o, "transaction", row_bytes(r, i, "tx"));
     if (!row_null(r, i, "log_index"))
         json_object_set_new(o, "log", json_integer(row_int(r, i, "log_index")));
-    set_hex(o, "debt", row_bytes(r, i, "debt"));
+    json_set_hex(o, "debt", row_bytes(r, i, "debt"));
     receipt_link(&link, s, i);
     if (link.n > 0)
         json_object_set_new(o, "receipt", json_string(link.p));

@@ -1,5 +1,6 @@
 /* What moved, for whoever scans: Transfers are read from the receipts of their transactions, many in one request, each
  * in a block of the chain as it is now. */
+#include <malloc.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -164,6 +165,8 @@ uint64_t settler_span(uint64_t span, bool ok, size_t logs)
 {
     if (span == 0)
         return SPAN_FIRST;
+    if (logs > SETTLER_LOGS_MOST)
+        malloc_trim(0); /* what so large a reply took is not needed again */
     if (!ok)
         return span > 1 ? span / 2 : 1;
     return 2 * logs > SETTLER_LOGS_MOST || span >= SPAN_MAX ? span : span * 2 < SPAN_MAX ? span * 2 : SPAN_MAX;

@@ -77,9 +77,11 @@ describe('books', () => {
         const postings = rows.filter(([record]) => record === 'posting');
         assert.equal(Number(rows.at(-1)[11]), postings.length);
         const usdc = postings.filter((row) => row[9] === 'USDC');
-        const debits = usdc.map((row) => BigInt(row[11])).filter((n) => n > 0n).reduce((a, b) => a + b, 0n);
-        const sum = rows.find((row) => row[0] === 'sum' && row[6] === 'debits' && row[8] === usdc[0][8]);
-        assert.equal(BigInt(sum[11]), debits);
+        for (const [side, isOn] of [['debits', (n) => n > 0n], ['credits', (n) => n < 0n]]) {
+            const expected = usdc.map((row) => BigInt(row[11])).filter(isOn).reduce((a, b) => a + b, 0n);
+            const sum = rows.find((row) => row[0] === 'sum' && row[6] === side && row[8] === usdc[0][8]);
+            assert.equal(BigInt(sum[11]), expected, side);
+        }
         assert.ok(usdc.every((row) => row[10] === '6' && /^\d{4}-\d\d-\d\dT/.test(row[1])));
         const paid = rows.filter(([record]) => record === 'closing').find((row) => row[7] === 'income:sales');
         assert.equal(paid[11], '-4000');

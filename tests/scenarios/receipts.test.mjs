@@ -11,7 +11,8 @@ import { secretFile } from '../../dev/place.mjs';
 import { begin, isPaid, publicOrder, submit } from '../lib/ledger.mjs';
 import { freshAccount, paymentId } from '../lib/payment.mjs';
 import { late, refunding, untilDebt } from '../lib/refunds.mjs';
-import { endWorld, startWorld } from '../lib/world.mjs';
+import { mppFetch, mppTools, tempoPayer } from '../lib/tempo.mjs';
+import { endWorld, startWorld, testTools } from '../lib/world.mjs';
 import { cancel } from '../drills/lib/payer.mjs';
 
 const signer = labelled('receipts');
@@ -20,6 +21,7 @@ let world, paid, twice, refunded, pages;
 
 before(async () => {
     world = await startWorld(refunding({
+        tools: [...testTools, ...mppTools], tempo: {},
         extra: { seller: 'Tea & <b>Co</b>', receipt_signers: [retired.address] },
         network: { explorer: 'https://explorer.invalid' },
         beforeConfig: (w) => {
@@ -40,6 +42,9 @@ before(async () => {
     pages = [];
     for (const call of [paid, twice, refunded])
         pages.push(new URL((await publicOrder(world, call.payer)).receipt).pathname);
+    const other = await mppFetch(world, await tempoPayer(world))(`${world.gateway}/test/tempo`);
+    assert.equal(other.status, 200);
+    pages.push(new URL(other.headers.get('payonce-receipt')).pathname);
 }, { timeout: 300_000 });
 after(() => world && endWorld(world), { timeout: 300_000 });
 
@@ -53,6 +58,7 @@ describe('receipts', () => {
     test('one line with the answer', async () => {
         assert.match((await receipt(0)).headline, /^Paid once\. (Final at block \d+\.|In block)/);
         assert.match((await receipt(1)).headline, /^Paid once\. 0\.001 USDC refunded\. Final at block \d+\.$/);
+        assert.match((await receipt(3)).headline, /^Paid once\. (Final at block \d+\.|In block \d+, \d+ blocks? deep)/);
         assert.match((await receipt(2)).headline, /^Refunded in full: nothing was charged\. 0\.001 USDC refunded\. Final at/);
     });
 
@@ -100,8 +106,8 @@ describe('receipts', () => {
     });
 
     test('verified by URL, its keys asked of the origin, and the chain asked, too', async () => {
-        for (const page of pages) {
-            const { code, text } = await verify(world.gateway + page, '--rpc', world.rpcUrl);
+        for (const [n, page] of pages.entries()) {
+            const { code, text } = await verify(world.gateway + page, '--rpc', n === 3 ? world.tempo.rpc.url : world.rpcUrl);
             assert.equal(code, 0, text);
             assert.match(text, /ok: the payment, in block/);
         }
@@ -165,6 +171,8 @@ describe('receipts', () => {
         assert.doesNotMatch(csp, /unsafe/);
         assert.doesNotMatch(answer.text, /<b>Co|<script/);
         assert.match(answer.text, /Tea &amp; &lt;b&gt;Co/);
+        assert.match(answer.text, /<time datetime="\d{4}-\d\d-\d\dT[\d:.]+Z">\d{4}-\d\d-\d\d [\d:]{8} UTC<\/time>/);
+        assert.equal(answer.text.match(/Another payment for this call is on the chain/g).length, 1);
         assert.equal((await world.request(pages[1])).headers['content-type'], 'application/json');
     });
 });

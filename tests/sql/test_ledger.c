@@ -102,6 +102,16 @@ static void test_books(void **state)
            "0");
 }
 
+/* Whoever writes to the journal: it sums to zero at the commit, or is not there. */
+static void test_balance(void **state)
+{
+    (void)state;
+    owed_one();
+    sql_run(pg, "INSERT INTO accounts (network, asset, name) SELECT network, asset, 'income:sales' FROM accounts LIMIT 1");
+    refused("INSERT INTO postings SELECT e.id, a.id, 1 FROM entries e, accounts a WHERE a.name = 'income:sales'", "23514");
+    sql_is(pg, "SELECT sum(amount) FROM postings", "0");
+}
+
 /* A refund of another amount, or under another nonce, is none: money left the wallet, and the debt stays. (I15) */
 static void test_not_the_refund(void **state)
 {
@@ -205,7 +215,7 @@ static void test_one_debt(void **state)
     owed_one();
     refused("INSERT INTO debts (id, order_id, authorization_id, cause, network, asset, payer, amount, tx, log_index, "
             "refund_nonce) "
-            "SELECT b(99, 32), order_id, authorization_id, cause, network, asset, payer, 1, tx, log_index, b(99, 32) FROM debts",
+            "SELECT b(99, 32), NULL, NULL, 'unclaimed', network, asset, payer, 1, tx, log_index, b(99, 32) FROM debts",
             "23505");
     refused("UPDATE debts SET amount = amount + 1", "23514");
     sql_is(pg, "SELECT sum(amount) FROM debts", "10000");
@@ -301,6 +311,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_books),
+        TEST(test_balance),
         TEST(test_not_the_refund),
         TEST(test_forgotten),
         TEST(test_correction),

@@ -129,11 +129,22 @@ static void fields(void **state)
     assert_string_equal(json_string_value(none), "");
 }
 
+static void hex(void **state)
+{
+    (void)state;
+    JSON *o = json_object();
+    json_set_bare(o, "bare", "\x00\xff", 2);
+    json_set_hex(o, "hex", SLICE("\x0a\xff"));
+    json_set_hex(o, "none", (struct slice){ NULL, 0 });
+    OWNED char *text = json_write(o);
+    assert_string_equal(text, "{\"bare\":\"00ff\",\"hex\":\"0x0aff\"}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strict),  cmocka_unit_test(deep),   cmocka_unit_test(reason_names_the_place),
-        cmocka_unit_test(writing), cmocka_unit_test(fields),
+        cmocka_unit_test(writing), cmocka_unit_test(fields), cmocka_unit_test(hex),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
