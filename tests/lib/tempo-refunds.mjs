@@ -1,5 +1,6 @@
 // Worlds whose refund wallet pays debts on Tempo, and what their tests ask of them.
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { secretFile } from '../../dev/place.mjs';
 import { bytea } from './ledger.mjs';
@@ -26,6 +27,18 @@ export function tempoRefunding({ refunds = tempoPolicy(), atoms = 10_000_000n, e
     });
 }
 
+// A settler of Tempo alone: one process, which a failpoint ends as the tests expect.
+export function settleTempo(world, env = {}, name = 'settler') {
+    const path = join(world.dir, 'tempo-only.json');
+    const config = JSON.parse(readFileSync(world.config, 'utf8'));
+    config.networks = config.networks.filter(({ id }) => id === TEMPO);
+    config.tools = config.tools.map((tool) => ({ ...tool, prices: tool.prices?.filter(({ network }) => network === TEMPO) }))
+        .filter(({ prices }) => prices?.length > 0);
+    writeFileSync(path, JSON.stringify(config));
+    world.tempoConfig = path;
+    return world.startRole(name, { env, config: path });
+}
+
 export const present = (world, path, authorization) => world.request(path, { headers: { authorization } });
 
 // A paid call whose work fails: one debt, cause work_failed.
@@ -46,17 +59,18 @@ export const refundsOf = (world, payer) => world.sql(`SELECT r.id, r.state, r.ke
         r.valid_before::text
    FROM refund_transactions r JOIN debts d ON d.id = r.debt_id WHERE d.payer = ${bytea(payer.address)} ORDER BY r.id`);
 
-// The books of both networks reach what is final now; then both programs that compare find nothing.
-export async function bothAgree(world, deadlineMs = 60_000) {
+// The books reach what is final now; then both programs that compare find nothing.
+export async function booksOfTempo(world, deadlineMs = 60_000) {
     const { number } = await world.tempo.block();
     await world.waitFor(async () => {
         const [row] = await world.sql(`SELECT min(least(m.block, s.block)) AS block FROM movement_scans m
             LEFT JOIN scans s USING (network, wallet) WHERE m.network = '${TEMPO}'`);
         return row.block >= number;
     }, `the books of Tempo reach block ${number}`, deadlineMs);
-    const { stdout } = await world.payonce(['reconcile', '--json']);
+    const options = { config: world.tempoConfig ?? world.config };
+    const { stdout } = await world.payonce(['reconcile', '--json'], options);
     const reports = stdout.trim().split('\n').map((line) => JSON.parse(line));
     assert.deepEqual(reports.flatMap(({ differences }) => differences), []);
-    const { code, stdout: said, stderr } = await world.payonce(['auditor', '--once']);
+    const { code, stdout: said, stderr } = await world.payonce(['auditor', '--once'], options);
     assert.equal(code, 0, `payonce auditor --once:\n${said}${stderr}`);
 }
