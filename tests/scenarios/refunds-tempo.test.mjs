@@ -55,7 +55,7 @@ function paid() {
         assert.equal(BigInt(sum), fee);
         const { stdout } = await world.payonce(['doctor', '--json']);
         const said = JSON.parse(stdout).checks.filter(({ text }) => /refund wallet .* pathUSD, for refunds and their fees/.test(text));
-        assert.deepEqual(said.map(({ result }) => result), ['OK']);
+        assert.deepEqual(said.map(({ result }) => result), ['ok']);
     });
 
     scenario('two settlers, and a person who asks for it ten times: paid once', {}, async (world) => {
