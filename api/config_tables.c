@@ -179,7 +179,7 @@ static const struct conf_key refund_keys[] = {
     { "run_max", CONF_AMOUNT, false, AT(struct refund_text, policy.run_max) },
     { "day_max", CONF_AMOUNT, false, AT(struct refund_text, policy.day_max) },
     { "approve_above", CONF_AMOUNT, false, AT(struct refund_text, policy.approve_above) },
-    { "fee_token", CONF_TEXT, false, AT(struct refund_text, fee_token), .min = 1, .max = 42 },
+    { "fee_token", CONF_TEXT, false, AT(struct refund_text, fee_token), .min = 0, .max = 42 },
 };
 static const struct conf_object refund_object = { sizeof(struct refund_text), refund_defaults, refund_keys, COUNT(refund_keys) };
 

@@ -1,7 +1,7 @@
-/* Paying debts back where the refund wallet sends the transactions itself: ask the token, sign, commit, send; then look
- * until the final chain says what became of each. The bytes are stored before the first of them is sent, and of a debt's
- * key and count the chain mines one transaction, so each step may be done again. What was paid is proven by its log
- * (movements.c). */
+/* Paying debts back where the refund wallet sends the transactions itself: ask the token, sign, commit, send; then
+ * look until the final chain says what became of each. The bytes are stored before the first of them is sent, and of a
+ * debt's key and count the chain mines one transaction, so each step may be done again. What was paid is proven by its
+ * log (movements.c). */
 #include <inttypes.h>
 
 #include "base/failpoint.h"
@@ -44,7 +44,7 @@ static void judge(const struct settler_turn *t, const struct db_rows *rows, int 
         end(t, rows, i, "expired", "its transaction was not mined before its deadline; it is signed again");
         return;
     case KEYED_TAKEN:
-        end(t, rows, i, "lost", "the count of its nonce key was used at a final block, by no refund that is known here");
+        end(t, rows, i, "lost", "the count of its nonce key was used at a final block, by no refund known here");
         return;
     case KEYED_PAID:
         end(t, rows, i, "paid", NULL);
@@ -96,8 +96,8 @@ void own_turn(struct refunds *r, const struct settler_turn *t)
 
 /* ---- one more ---- */
 
-static bool store(const struct refunds *r, const struct settler_turn *t, const struct keyed_refund *k, struct slice debt,
-                  const struct hash32 *hash, const struct buf *raw)
+static bool store(const struct refunds *r, const struct settler_turn *t, const struct keyed_refund *k,
+                  struct slice debt, const struct hash32 *hash, const struct buf *raw)
 {
     const struct hash32 key = keyed_key(&k->name);
     DB_ARGS a = { 0 };
