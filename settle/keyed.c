@@ -10,7 +10,7 @@
 
 /* The first transfer to a new holder, under a new key, was measured at 560,000. The estimate knows nothing of the key. */
 enum { GAS_MOST = 1200000, GAS_KEY = 300000 };
-/* Of the gas price a million million are one unit of a token with six decimals, as fees are counted. */
+/* A million million of the gas price are one unit of a token with six decimals, as fees are counted. */
 #define FEE_UNIT 1000000000000u
 
 bool keyed_network(const struct net *n)
