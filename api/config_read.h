@@ -38,7 +38,7 @@ struct conf_object {
 struct price_text { const char *network, *token; struct amount amount; struct address pay_to; };
 struct tool_text { struct tool tool; struct price_text *prices; size_t price_count; };
 struct seller_text { struct seller seller; struct price_text *serves; size_t serve_count; };
-struct refund_text { const char *network, *token; struct refund_policy policy; };
+struct refund_text { const char *network, *token, *fee_token; struct refund_policy policy; };
 struct config_text {
     struct config config;
     struct tool_text *tools;

@@ -82,6 +82,15 @@ static bool resolve_price(const struct config *c, const struct price_text *from,
     return true;
 }
 
+/* On Tempo the sender chooses which token pays the fee; elsewhere the relayer pays it with the network's own coin. */
+static bool resolve_fee_token(const char *name, const char *at, struct refund_policy *p, struct config_why *why)
+{
+    p->fee_token = *name ? find_token(p->net, name) : p->token;
+    if (*name && !p->net->tempo)
+        return conf_fail(why, "%s.fee_token: on %s the relayer pays for refunds, and not in tokens", at, p->net->id);
+    return p->fee_token || conf_fail(why, "%s.fee_token: %s has no token %s", at, p->net->id, name);
+}
+
 static bool resolve_refunds(struct config *c, const struct config_text *t, struct conf_memory *m, struct config_why *why)
 {
     c->refund_count = t->refund_count;
@@ -93,11 +102,11 @@ static bool resolve_refunds(struct config *c, const struct config_text *t, struc
         struct price found;
         if (!resolve_price(c, &named, at, &found, why))
             return false;
-        if (found.net->tempo)
-            return conf_fail(why, "%s.network: debts on %s are booked, and paid back by hand", at, found.net->id);
         c->refunds[i] = r->policy;
         c->refunds[i].net = found.net;
         c->refunds[i].token = found.token;
+        if (!resolve_fee_token(r->fee_token, at, &c->refunds[i], why))
+            return false;
         for (size_t k = 0; k < i; k++)
             if (c->refunds[k].token == found.token)
                 return conf_fail(why, "%s: there is a policy for this token already", at);

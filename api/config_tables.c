@@ -162,6 +162,7 @@ static const struct conf_object seller_object = { sizeof(struct seller_text), se
 static void refund_defaults(void *p)
 {
     struct refund_policy *r = &((struct refund_text *)p)->policy;
+    ((struct refund_text *)p)->fee_token = "";
     r->every_s = 30;
     r->batch_max = 50;
     r->run_max = r->day_max = r->approve_above = amount_of(100000000);
@@ -178,6 +179,7 @@ static const struct conf_key refund_keys[] = {
     { "run_max", CONF_AMOUNT, false, AT(struct refund_text, policy.run_max) },
     { "day_max", CONF_AMOUNT, false, AT(struct refund_text, policy.day_max) },
     { "approve_above", CONF_AMOUNT, false, AT(struct refund_text, policy.approve_above) },
+    { "fee_token", CONF_TEXT, false, AT(struct refund_text, fee_token), .min = 0, .max = 42 },
 };
 static const struct conf_object refund_object = { sizeof(struct refund_text), refund_defaults, refund_keys, COUNT(refund_keys) };
 

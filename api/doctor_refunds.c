@@ -58,23 +58,31 @@ static void refund_wallet(struct doctor *d)
         doctor_say(d, FINDING_WARN, what, "%s, but `refunds` of the configuration pays nothing", who.s);
 }
 
+static void wallet_has(struct doctor *d, struct rpc *r, const struct token *t, const char *at, const char *what_for)
+{
+    char call[75] = "0x70a08231000000000000000000000000"; /* balanceOf(wallet) */
+    BUF b = { 0 };
+    hex_write_bare(call + 34, d->refund.b, 20);
+    if (!doctor_ask(r, &t->address, call, &b) || b.n != 32) {
+        doctor_say(d, FINDING_FAIL, at, "the refund wallet's %s cannot be read", t->symbol);
+        return;
+    }
+    const struct amount has = amount_from_be((const uint8_t *)b.p);
+    doctor_say(d, amount_is_zero(has) ? FINDING_WARN : FINDING_OK, at, "refund wallet %s has %s %s%s%s",
+               address_checksum(&d->refund).s, amount_human(has, t->decimals).s, t->symbol, what_for,
+               amount_is_zero(has) ? ": send it some, or debts wait" : "");
+}
+
 void doctor_refunds(struct doctor *d, struct rpc *r, const struct net *n, const char *at)
 {
     for (size_t i = 0; d->has_refund && i < d->c->refund_count; i++) {
         const struct refund_policy *p = &d->c->refunds[i];
-        char call[75] = "0x70a08231000000000000000000000000"; /* balanceOf(wallet) */
-        BUF b = { 0 };
         if (p->net != n || p->mode == REFUNDS_OFF)
             continue;
-        hex_write_bare(call + 34, d->refund.b, 20);
-        if (!doctor_ask(r, &p->token->address, call, &b) || b.n != 32) {
-            doctor_say(d, FINDING_FAIL, at, "the refund wallet's %s cannot be read", p->token->symbol);
-            continue;
-        }
-        const struct amount has = amount_from_be((const uint8_t *)b.p);
-        doctor_say(d, amount_is_zero(has) ? FINDING_WARN : FINDING_OK, at, "refund wallet %s has %s %s%s",
-                   address_checksum(&d->refund).s, amount_human(has, p->token->decimals).s, p->token->symbol,
-                   amount_is_zero(has) ? ": send it some, or debts wait" : "");
+        const bool pays_fees = n->tempo && p->fee_token == p->token;
+        wallet_has(d, r, p->token, at, pays_fees ? ", for refunds and their fees" : "");
+        if (p->fee_token != p->token)
+            wallet_has(d, r, p->fee_token, at, ", for the fees of refunds");
     }
 }
 

@@ -18,7 +18,8 @@ static const char usage[] =
     "\n"
     "A debt is paid once, whatever is asked for here and how often: its refund carries a nonce that is a hash of the "
     "debt,\n"
-    "and the token takes a nonce once.\n";
+    "and the token takes a nonce once; on Tempo the nonce names a key, and the chain mines one transaction of its "
+    "count.\n";
 
 static int bad_usage(void)
 {
@@ -91,7 +92,13 @@ static int show(const struct config *c, const struct hash32 *debt, bool json)
     say("  refund nonce %s, from %s; tried %" JSON_INTEGER_FORMAT " time(s), next %s\n", member(d, "refund_nonce"),
         member(d, "refund_wallet"), json_integer_value(json_object_get(d, "tries")), member(d, "next_try"));
     json_array_foreach(json_object_get(d, "sent_in"), i, t)
-        say("  sent in %s  %s\n", member(t, "hash"), member(t, "state"));
+    {
+        say("  sent in %s  %s", member(t, "hash"), member(t, "state"));
+        if (json_object_get(t, "nonce_key"))
+            say(", count %" JSON_INTEGER_FORMAT " of nonce key %s", json_integer_value(json_object_get(t, "key_count")),
+                member(t, "nonce_key"));
+        say("\n");
+    }
     return EXIT_OK;
 }
 

@@ -59,7 +59,7 @@ bool network_id_read(const char *id, uint64_t *ret_chain) MUST_CHECK;    /* "eip
 void token_domain(struct token *t);                      /* fills t->domain from the other fields */
 
 extern const struct address multicall3_address;          /* 0xcA11bde05977b3631167028862bE2a173976CA11 */
-extern const struct hash32 topic_transfer, topic_authorization_used, topic_authorization_canceled;
+extern const struct hash32 topic_transfer, topic_authorization_used, topic_authorization_canceled, topic_transfer_with_memo;
 
 /* ---- 3. EIP-3009 authorizations ------------------------------------------------------------------ */
 
@@ -165,9 +165,9 @@ bool block_read(const json_t *j, struct block *ret) MUST_CHECK;          /* of e
 /* Why the token would refuse the transfer, from its revert bytes. */
 enum revert {
     REVERT_NONE, REVERT_USED, REVERT_EXPIRED, REVERT_NOT_YET_VALID, REVERT_SIGNATURE, REVERT_BALANCE,
-    REVERT_BLACKLISTED, REVERT_PAUSED, REVERT_OTHER,
+    REVERT_BLACKLISTED, REVERT_PAUSED, REVERT_FORBIDDEN, REVERT_RECIPIENT, REVERT_OTHER,
 };
-enum revert revert_read(struct slice data);              /* Error(string) as FiatTokenV2_2 spells it; else OTHER */
+enum revert revert_read(struct slice data); /* Error(string) as FiatTokenV2_2 spells it, TIP-20's errors; else OTHER */
 const char *revert_name(enum revert r);
 
 /* What one block says of one authorization. */

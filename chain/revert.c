@@ -19,6 +19,17 @@ static const struct {
     { "Pausable: paused", REVERT_PAUSED },
 };
 
+/* A token of TIP-20 says it in an error of its own. */
+static const struct {
+    uint8_t selector[4];
+    enum revert revert;
+} errors[] = {
+    { { 0x83, 0x2f, 0x98, 0xb5 }, REVERT_BALANCE },   /* InsufficientBalance(uint256,uint256,address) */
+    { { 0xab, 0x35, 0x69, 0x6f }, REVERT_PAUSED },    /* ContractPaused() */
+    { { 0x54, 0xcf, 0xe6, 0x59 }, REVERT_FORBIDDEN }, /* PolicyForbids() */
+    { { 0x9c, 0x8d, 0x2c, 0xd2 }, REVERT_RECIPIENT }, /* InvalidRecipient() */
+};
+
 /* selector, offset 32, length, characters. What pads the last word is not looked at: solc 0.6 leaves old memory there.
  */
 static bool error_string(struct slice data, struct slice *ret)
@@ -39,6 +50,9 @@ static bool error_string(struct slice data, struct slice *ret)
 enum revert revert_read(struct slice data)
 {
     struct slice text;
+    for (size_t i = 0; i < COUNT(errors); i++)
+        if (data.n >= 4 && memcmp(data.p, errors[i].selector, 4) == 0)
+            return errors[i].revert;
     if (!error_string(data, &text))
         return REVERT_OTHER;
     for (size_t i = 0; i < COUNT(spellings); i++)
@@ -66,6 +80,10 @@ const char *revert_name(enum revert r)
         return "blacklisted";
     case REVERT_PAUSED:
         return "paused";
+    case REVERT_FORBIDDEN:
+        return "policy_forbids";
+    case REVERT_RECIPIENT:
+        return "recipient";
     case REVERT_OTHER:
         return "other";
     }

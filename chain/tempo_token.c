@@ -74,11 +74,9 @@ static bool read_logs(const struct receipt *r, struct log *ret)
     return true;
 }
 
-bool tempo_each_transfer(const struct receipt *r, const struct address *to, tempo_moved_fn *fn, void *arg)
+static bool each(const struct receipt *r, const struct address *to, tempo_moved_fn *fn, void *arg)
 {
     const size_t n = json_array_size(r->logs);
-    if (!r->found || !r->success)
-        return false;
     OWNED struct log *logs = mem_resize(NULL, n + 1, sizeof *logs);
     if (!read_logs(r, logs))
         return false;
@@ -94,4 +92,20 @@ bool tempo_each_transfer(const struct receipt *r, const struct address *to, temp
             fn(arg, &m);
     }
     return true;
+}
+
+bool tempo_each_transfer(const struct receipt *r, const struct address *to, tempo_moved_fn *fn, void *arg)
+{
+    return r->found && r->success && each(r, to, fn, arg);
+}
+
+bool tempo_each_moved(const struct receipt *r, tempo_moved_fn *fn, void *arg)
+{
+    return r->found && each(r, NULL, fn, arg);
+}
+
+bool tempo_is_fee(const struct tempo_moved *m)
+{
+    static const struct address manager = { { 0xfe, 0xec } };
+    return address_eq(&m->to, &manager);
 }

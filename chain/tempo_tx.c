@@ -285,3 +285,16 @@ struct amount tempo_key_of(const struct hash32 *h)
     key.b[0] = KEYED_FIRST;
     return amount_from_be(key.b);
 }
+
+const struct address tempo_nonces = { { 'N', 'O', 'N', 'C', 'E' } };
+
+void tempo_nonce_call(struct buf *b, const struct address *account, struct amount key)
+{
+    static const uint8_t get_nonce[4] = { 0x89, 0x53, 0x58, 0x03 };
+    uint8_t word[WORD];
+    buf_add(b, get_nonce, sizeof get_nonce);
+    word_address(word, account);
+    buf_add(b, word, WORD);
+    amount_to_be(key, word);
+    buf_add(b, word, WORD);
+}

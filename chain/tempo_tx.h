@@ -14,7 +14,6 @@ struct tempo_transfer { struct address to; struct amount amount; struct hash32 m
 void tempo_transfer_call(struct buf *b, const struct tempo_transfer *t);   /* calldata: 100 bytes */
 bool tempo_transfer_read(struct slice calldata, struct tempo_transfer *ret) MUST_CHECK; /* false: any other calldata */
 
-extern const struct hash32 topic_transfer_with_memo;
 bool tempo_is_token(const struct address *a); /* every TIP-20 token's address begins with 20c0, and nobody else's */
 
 /* ---- the transaction ---- */
@@ -80,6 +79,9 @@ bool tempo_sign(const struct tempo_tx *tx, const struct key *k, struct buf *ret_
  * time. Before Tempo's T12 the nonce must be 0; since then it only tells equal transactions apart. */
 struct amount tempo_expiring_key(void);
 enum { TEMPO_EXPIRY_S = 30 };
+/* getNonce(account, key) of the precompile that counts them: the next nonce under the key. */
+extern const struct address tempo_nonces;
+void tempo_nonce_call(struct buf *b, const struct address *account, struct amount key);
 /* A key of its own for one payment out, from a hash that stands for it: under it nonce 0 is mined once, whatever is
  * signed. Its first byte is fixed, so that it is neither the expiring key, nor key 0, nor of those that the chain keeps
  * for itself. */
@@ -100,5 +102,8 @@ struct tempo_moved {
  * not found or failed. */
 typedef void tempo_moved_fn(void *arg, const struct tempo_moved *m);
 bool tempo_each_transfer(const struct receipt *r, const struct address *to, tempo_moved_fn *fn, void *arg) MUST_CHECK;
+/* What the transaction moved, whether it succeeded or not: a failed one has paid its fee all the same. */
+bool tempo_each_moved(const struct receipt *r, tempo_moved_fn *fn, void *arg) MUST_CHECK;
+bool tempo_is_fee(const struct tempo_moved *m);
 
 #endif

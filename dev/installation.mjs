@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buyers, payTo, receiptSigner, refundWallet, relayer, sellerPayTo } from './accounts.mjs';
 import { CHAIN_ID, Chain, startChain } from './chain.mjs';
-import { NETWORK, makeConfig, toolList } from './config.mjs';
+import { NETWORK, TEMPO, makeConfig, toolList } from './config.mjs';
 import {
     folderAboveDatabase, keepSecret, portTaken, ports, privateFolder, root, secretFile, stateFolder,
 } from './place.mjs';
@@ -46,7 +46,8 @@ export class Installation {
         this.buyerKey = secretFile(join(this.vars, 'keys/buyer'), buyers[0].key);
         const network = { block_time_ms: BLOCK_TIME * 1000 };
         const accepts = [{ network: NETWORK, token: 'USDC', pay_to: sellerPayTo }];
-        const refunds = [{ network: NETWORK, token: 'USDC', mode: 'automatic', after_s: 0, every_s: 2 }];
+        const refunds = [[NETWORK, 'USDC'], [TEMPO, 'pathUSD']]
+            .map(([at, token]) => ({ network: at, token, mode: 'automatic', after_s: 0, every_s: 2 }));
         const extra = { sellers: [{ name: 'demo', key: 'open', accepts }], refunds };
         const tempo = { block_time_ms: TEMPO_BLOCK_TIME * 1000, finality_blocks: 1 };
         const config = makeConfig({ ports: this.ports, stateDir: this.stateDir, network, extra, tempo });
@@ -116,6 +117,8 @@ export class Installation {
             chain.child.unref();
         }
         this.tempo = new Tempo(this.urls.tempo, this.pid('tempo'));
+        if (await this.tempo.balanceOf(refundWallet.address) === 0n)
+            await this.tempo.fund(refundWallet.address, REFUND_ATOMS);
         const { number } = await this.tempo.block();
         return `chain ${TEMPO_ID} (Tempo) at ${this.urls.tempo}, at block ${number}, one every ${TEMPO_BLOCK_TIME} s`;
     }

@@ -48,6 +48,9 @@ const char *words_event(const char *event)
         { "refund_sent", "The refund was sent to the chain" },
         { "refund_put_off", "The refund cannot be carried out now and is tried again" },
         { "refund_lost", "The refund needs a person" },
+        { "refund_astray", "The refund needs a person" },
+        { "refund_reverted", "The refund failed on the chain, and is made again" },
+        { "refund_expired", "The refund was not mined in time, and is made again" },
         { "refund_foreign", "The refund needs a person" },
         { "debt_refunded", "The refund is final" },
     };

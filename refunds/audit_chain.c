@@ -5,7 +5,8 @@
 
 enum { SPAN_MAX = 2000 };
 
-/* What belongs together in a transaction: AuthorizationUsed(wallet, nonce), and the token's next log. */
+/* What belongs together in a transaction: AuthorizationUsed(wallet, nonce) and the token's next log, or a Transfer and
+ * TransferWithMemo right behind it. */
 struct used {
     struct hash32 tx, nonce;
     uint64_t log_index;
@@ -60,13 +61,17 @@ void seen_done(struct seen_list *l)
     free(l->slot);
 }
 
+/* `other`: the first topic may be that as well. */
 static json_t *filter(const struct net *n, uint64_t from, uint64_t to, const struct hash32 *topic,
-                      const struct address *first, const struct address *second)
+                      const struct hash32 *other, const struct address *first, const struct address *second)
 {
-    json_t *tokens = json_array(), *topics = json_array();
+    json_t *tokens = json_array(), *topics = json_array(), *kinds = json_array();
     for (size_t i = 0; i < n->token_count; i++)
         json_array_append_new(tokens, json_string(address_lower(&n->tokens[i].address).s));
-    json_array_append_new(topics, json_string(hash_text(topic).s));
+    json_array_append_new(kinds, json_string(hash_text(topic).s));
+    if (other)
+        json_array_append_new(kinds, json_string(hash_text(other).s));
+    json_array_append_new(topics, kinds);
     json_array_append_new(topics, first ? topic_of_address(first) : json_null());
     if (second)
         json_array_append_new(topics, topic_of_address(second));
@@ -111,7 +116,21 @@ static bool read_transfers(const struct rpc_answer *a, struct seen_list *ret)
     return true;
 }
 
-/* The nonce of what left: the token logs AuthorizationUsed right before the Transfer. */
+/* The nonce of what left: the token logs AuthorizationUsed right before the Transfer, or TransferWithMemo right behind
+ * it. */
+static bool read_nonce(const json_t *log, struct used *ret)
+{
+    const json_t *topics = json_object_get(log, "topics");
+    struct hash32 kind;
+    if (!rpc_read_hash(json_object_get(log, "transactionHash"), &ret->tx) ||
+        !rpc_read_u64(json_object_get(log, "logIndex"), &ret->log_index) ||
+        !rpc_read_hash(json_array_get(topics, 0), &kind))
+        return false;
+    const bool behind = hash_eq(&kind, &topic_transfer_with_memo);
+    ret->log_index += behind ? (uint64_t)-1 : 1;
+    return rpc_read_hash(json_array_get(topics, behind ? 3 : 2), &ret->nonce);
+}
+
 static bool read_nonces(const struct rpc_answer *a, struct seen_list *l)
 {
     size_t i;
@@ -121,11 +140,9 @@ static bool read_nonces(const struct rpc_answer *a, struct seen_list *l)
     json_array_foreach(a->result, i, log)
     {
         struct used u;
-        if (!rpc_read_hash(json_object_get(log, "transactionHash"), &u.tx) ||
-            !rpc_read_u64(json_object_get(log, "logIndex"), &u.log_index) ||
-            !rpc_read_hash(json_array_get(json_object_get(log, "topics"), 2), &u.nonce))
+        if (!read_nonce(log, &u))
             return false;
-        struct seen *s = audit_find(l, &u.tx, u.log_index + 1);
+        struct seen *s = audit_find(l, &u.tx, u.log_index);
         if (s) {
             s->has_nonce = true;
             s->nonce = u.nonce;
@@ -138,9 +155,10 @@ static bool read_range(struct rpc *rpc, const struct net *n, const struct audit_
                        struct seen_list *ret)
 {
     struct rpc_item items[] = {
-        { "eth_getLogs", filter(n, from, to, &topic_transfer, &w->address, NULL) },
-        { "eth_getLogs", filter(n, from, to, &topic_transfer, NULL, &w->address) },
-        { "eth_getLogs", filter(n, from, to, &topic_authorization_used, &w->address, NULL) },
+        { "eth_getLogs", filter(n, from, to, &topic_transfer, NULL, &w->address, NULL) },
+        { "eth_getLogs", filter(n, from, to, &topic_transfer, NULL, NULL, &w->address) },
+        { "eth_getLogs",
+          filter(n, from, to, &topic_authorization_used, &topic_transfer_with_memo, &w->address, NULL) },
     };
     struct rpc_answers r = rpc_wait(rpc, items, COUNT(items));
     const bool ok = read_transfers(&r.a[0], ret) && read_transfers(&r.a[1], ret) && read_nonces(&r.a[2], ret);

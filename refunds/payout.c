@@ -7,6 +7,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "refunds/internal.h"
+#include "settle/keyed.h"
 
 enum { VALID_S = 3600, BATCH_GAS = 60000, EACH_GAS = 110000, BATCH_LIMIT = 100, LOOK_MS = 1000 };
 
@@ -32,17 +33,16 @@ static bool refund_sign(const struct batch *b, int row)
 
 /* ---- can it be paid? ---- */
 
-static void put_off(const struct batch *b, int row, const char *why)
+void debt_put_off(const struct refunds *r, const struct settler_turn *t, struct slice debt, const char *why)
 {
-    const struct slice id = row_bytes(b->due, row, "id");
     DB_ARGS a = { 0 };
     char hex[65];
-    arg_bytes(&a, id.p, id.n);
+    arg_bytes(&a, debt.p, debt.n);
     arg_text(&a, why);
-    arg_text(&a, b->t->by);
-    hex_write_bare(hex, id.p, id.n);
-    log_warn("refunds.put_off", "network=%s debt=0x%s why=%s", b->r->net->id, hex, why);
-    (void)!db_wait(b->t->db, "payout_put_off", &a, clock_mono_ms() + BOOKS_DB_MS, NULL);
+    arg_text(&a, t->by);
+    hex_write_bare(hex, debt.p, debt.n);
+    log_warn("refunds.put_off", "network=%s debt=0x%s why=%s", r->net->id, hex, why);
+    (void)!db_wait(t->db, "payout_put_off", &a, clock_mono_ms() + BOOKS_DB_MS, NULL);
 }
 
 /* Is the nonce used at the final block? Then either the scan finds our refund, or it was not one. */
@@ -81,7 +81,7 @@ static bool judge(struct batch *b, int row, bool *ret_send)
     if (f.nonce_used && claimed)
         look_at_spent(b, row);
     else if (!f.nonce_used && !f.transfer_ok)
-        put_off(b, row, revert_name(f.why));
+        debt_put_off(b->r, b->t, row_bytes(b->due, row, "id"), revert_name(f.why));
     return *ret_send || (f.nonce_used && !claimed);
 }
 
@@ -209,6 +209,7 @@ static bool read_funds(struct refunds *r, const struct settler_turn *t, const st
     arg_text(&a, r->net->id);
     arg_bytes(&a, p->token->address.b, 20);
     arg_amount(&a, *ret);
+    arg_amount(&a, own_cost(r, t, p));
     return db_wait(t->db, "refund_funds_seen", &a, clock_mono_ms() + BOOKS_DB_MS, NULL) == DB_OK;
 }
 
@@ -230,7 +231,8 @@ static void policy_turn(struct refunds *r, const struct settler_turn *t, size_t 
     const struct refund_policy *p = &r->policies[policy];
     struct batch b = { .r = r, .t = t, .p = p };
     struct amount have;
-    if (!approve(r, t, p) || !r->wallet || p->mode == REFUNDS_OFF || !read_funds(r, t, p, &have))
+    if (!approve(r, t, p) || !r->wallet || p->mode == REFUNDS_OFF || !read_funds(r, t, p, &have) ||
+        !own_fees_there(r, t, p))
         return;
     DB_ARGS a = { 0 };
     DB_ROWS *due = NULL;
@@ -240,6 +242,7 @@ static void policy_turn(struct refunds *r, const struct settler_turn *t, size_t 
     arg_amount(&a, have);
     arg_amount(&a, p->run_max);
     arg_amount(&a, p->day_max);
+    arg_amount(&a, own_cost(r, t, p));
     if (db_wait(t->db, "payouts_due", &a, clock_mono_ms() + BOOKS_DB_MS, &due) != DB_OK || db_count(due) == 0)
         return;
     FAILPOINT("refund-after-due");
@@ -251,7 +254,10 @@ static void policy_turn(struct refunds *r, const struct settler_turn *t, size_t 
         break;
     }
     b.due = due;
-    pay(&b);
+    if (keyed_network(r->net))
+        own_pay(r, t, p, due);
+    else
+        pay(&b);
 }
 
 void payout_turn(struct refunds *r, const struct settler_turn *t)

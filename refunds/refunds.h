@@ -23,6 +23,7 @@ struct refund_policy { /* of one token on one network */
     struct amount minimum;          /* below it a debt waits for a person */
     struct amount run_max, day_max; /* caps of newly paid debts, in minor units */
     struct amount approve_above;    /* more than this needs a person */
+    const struct token *fee_token;  /* pays for sending, where tokens do; the token itself where none is named */
 };
 
 /* The books and payouts of one network, beside its settler. */

@@ -151,5 +151,6 @@ void refunds_turn(void *arg, const struct settler_turn *t)
     movements_turn(r, t);
     gas_turn(r, t);
     check_turn(r, t);
+    own_turn(r, t);
     payout_turn(r, t);
 }

@@ -25,7 +25,8 @@ typedef void settler_beside_fn(void *arg, const struct settler_turn *t);
 struct rpc_answers settler_ask(struct desk *d, struct rpc_item *items, size_t n) MUST_CHECK;
 /* Every Transfer of the network's tokens that is `wanted`, in the transactions of `logs` (as eth_getLogs has them), read
  * from their receipts at or below the final block: [{"tx", "log_index", "block", "block_hash", "block_time", "asset",
- * "sender", "receiver", "amount", "nonce"?}], "nonce" of the authorization that it belongs to. NULL: not all could be read. */
+ * "sender", "receiver", "amount", "nonce"?, "memo"?, "mark"?, "fee"?}], "nonce" of the authorization that it belongs to, "memo" where
+ * it names a challenge of ours, "mark" where it carries anything else, "fee": its transaction's. NULL: not all could be read. */
 typedef bool transfer_wanted_fn(const void *arg, const struct address *from, const struct address *to);
 json_t *settler_transfers(struct desk *d, const json_t *logs, transfer_wanted_fn *wanted, const void *arg) MUST_CHECK;
 /* How many blocks to scan next. Providers refuse ranges that are too long, each in words of its own, and what a range holds

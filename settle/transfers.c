@@ -29,11 +29,11 @@ struct reading {
     json_t *found;
 };
 
-static void add(const struct reading *x, const struct auth_event *e, const struct address *asset, const struct hash32 *nonce,
-                const struct hash32 *memo)
+/* NULL: it is not wanted. Else what was added, borrowed. */
+static json_t *add(const struct reading *x, const struct auth_event *e, const struct address *asset, const struct hash32 *nonce)
 {
     if (!x->wanted(x->arg, &e->from, &e->to))
-        return;
+        return NULL;
     json_t *f = json_object();
     json_set_bare(f, "tx", e->tx.b, 32);
     json_set_bare(f, "block_hash", e->block_hash.b, 32);
@@ -42,19 +42,18 @@ static void add(const struct reading *x, const struct auth_event *e, const struc
     json_set_bare(f, "receiver", e->to.b, 20);
     if (nonce)
         json_set_bare(f, "nonce", nonce->b, 32);
-    if (memo)
-        json_set_bare(f, "memo", memo->b, 32);
     json_object_set_new(f, "amount", json_string(amount_text(e->value).s));
     json_object_set_new(f, "log_index", json_integer((json_int_t)e->log_index));
     json_object_set_new(f, "block", json_integer((json_int_t)e->block));
     json_object_set_new(f, "block_time", json_integer((json_int_t)x->block_time));
     json_array_append_new(x->found, f);
+    return f;
 }
 
 static void found(void *arg, const struct auth_event *e, const struct hash32 *nonce)
 {
     const struct reading *x = arg;
-    add(x, e, &x->token->address, nonce, NULL);
+    (void)add(x, e, &x->token->address, nonce);
 }
 
 static bool is_ours(const struct net *n, const struct address *token)
@@ -73,8 +72,13 @@ static void moved(void *arg, const struct tempo_moved *m)
     const struct auth_event e = { .kind = AUTH_EVENT_TRANSFER, .tx = x->receipt->tx, .block_hash = x->receipt->block_hash,
                                   .block = x->receipt->block, .log_index = m->log_index, .from = m->from, .to = m->to, .value = m->amount };
     const bool named = m->has_memo && mpp_memo_of_realm(&m->memo, slice_of(n->realm));
-    if (named || is_ours(n, &m->token))
-        add(x, &e, &m->token, NULL, named ? &m->memo : NULL);
+    json_t *f = named || is_ours(n, &m->token) ? add(x, &e, &m->token, NULL) : NULL;
+    if (f && named)
+        json_set_bare(f, "memo", m->memo.b, 32);
+    else if (f && m->has_memo)
+        json_set_bare(f, "mark", m->memo.b, 32);
+    if (f && tempo_is_fee(m))
+        json_object_set_new(f, "fee", json_true());
 }
 
 static bool read_receipt(struct reading *x, const struct receipt *r)
@@ -82,7 +86,7 @@ static bool read_receipt(struct reading *x, const struct receipt *r)
     bool ok = r->block <= x->d->final.number;
     x->receipt = r;
     if (ok && x->d->net->tempo)
-        return tempo_each_transfer(r, NULL, moved, x);
+        return tempo_each_moved(r, moved, x);
     for (size_t i = 0; ok && i < x->d->net->token_count; i++) {
         x->token = &x->d->net->tokens[i];
         ok = receipt_each_transfer(r, &x->token->address, NULL, found, x);

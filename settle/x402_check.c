@@ -43,6 +43,8 @@ enum reason x402_judge(const struct payment *p, const struct auth_facts *facts)
     case REVERT_NONE:
     case REVERT_BLACKLISTED:
     case REVERT_PAUSED:
+    case REVERT_FORBIDDEN:
+    case REVERT_RECIPIENT:
     case REVERT_OTHER:
         return REASON_SIMULATION;
     }

@@ -120,7 +120,7 @@ END $$;
 -- The account that a movement goes to or comes from, besides our wallet.
 CREATE FUNCTION movement_account(p_class text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE p_class WHEN 'payout' THEN 'liabilities:refunds-owed' WHEN 'withdrawal' THEN 'equity:withdrawals'
-                        WHEN 'funding' THEN 'equity:funding' ELSE 'assets:clearing' END;
+                        WHEN 'funding' THEN 'equity:funding' WHEN 'fee' THEN 'expenses:gas' ELSE 'assets:clearing' END;
 $$;
 
 CREATE FUNCTION movements_book(p_network text, p_limit integer) RETURNS integer LANGUAGE plpgsql AS $$
@@ -261,11 +261,11 @@ BEGIN
     END IF;
     INSERT INTO movements (network, tx, log_index, asset, sender, receiver, amount, block, block_hash, block_time, nonce, class)
     SELECT p_network, x.tx, x.log_index, x.asset, x.sender, x.receiver, x.amount, x.block, x.block_hash, x.block_time, x.nonce,
-           CASE WHEN s.address IS NULL THEN 'funding' WHEN r.address IS NULL THEN 'withdrawal' ELSE 'internal' END
+           CASE WHEN x.fee THEN 'fee' WHEN s.address IS NULL THEN 'funding' WHEN r.address IS NULL THEN 'withdrawal' ELSE 'internal' END
       FROM (SELECT decode(v->>'tx', 'hex') AS tx, (v->>'log_index')::bigint AS log_index, decode(v->>'asset', 'hex') AS asset,
                    decode(v->>'sender', 'hex') AS sender, decode(v->>'receiver', 'hex') AS receiver, (v->>'amount')::numeric AS amount,
                    (v->>'block')::bigint AS block, decode(v->>'block_hash', 'hex') AS block_hash, (v->>'block_time')::bigint AS block_time,
-                   decode(v->>'nonce', 'hex') AS nonce FROM jsonb_array_elements(p_findings::jsonb) v) x
+                   decode(coalesce(v->>'nonce', v->>'mark'), 'hex') AS nonce, v ? 'fee' AS fee FROM jsonb_array_elements(p_findings::jsonb) v) x
       LEFT JOIN wallets s ON s.network = p_network AND s.address = x.sender
       LEFT JOIN wallets r ON r.network = p_network AND r.address = x.receiver
     ON CONFLICT DO NOTHING;

@@ -49,23 +49,26 @@ BEGIN
 END $$;
 
 -- What a batch would hold now: oldest first, as far as the wallet, the run and the day reach. What was claimed before is paid for already
--- (its nonce may be spent), so it comes first and counts against no limit but the wallet. p_by_hand: only what a person approved or asked for.
-CREATE FUNCTION payouts_due(p_network text, p_asset bytea, p_limit integer, p_have numeric, p_run_max numeric, p_day_max numeric)
-RETURNS TABLE (id bytea, payer bytea, amount text, nonce bytea, state text, tries integer, valid_before bigint, created bigint, looked bigint)
+-- (its nonce may be spent), so it comes first and counts against no limit but the wallet. p_each: what sending one costs the wallet at most,
+-- beside its amount.
+CREATE FUNCTION payouts_due(p_network text, p_asset bytea, p_limit integer, p_have numeric, p_run_max numeric, p_day_max numeric,
+    p_each numeric DEFAULT 0)
+RETURNS TABLE (id bytea, payer bytea, amount text, nonce bytea, state text, tries integer, valid_before bigint, created bigint, looked bigint,
+    key_count bigint)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE d debts; left_have numeric := p_have; left_run numeric := p_run_max; left_day numeric; n integer := 0;
 BEGIN
-    left_have := left_have - coalesce((SELECT sum(x.amount) FROM debts x WHERE x.network = p_network AND x.asset = p_asset
-                                          AND x.state = 'paying' AND payout_open(x.id)), 0);
+    left_have := left_have - coalesce((SELECT sum(x.amount + p_each) FROM debts x WHERE x.network = p_network AND x.asset = p_asset
+                                          AND x.state = 'paying' AND (payout_open(x.id) OR refund_open(x))), 0);
     left_day := p_day_max - coalesce((SELECT sum(x.amount) FROM debts x WHERE x.network = p_network AND x.asset = p_asset
                                          AND x.claimed_at > now() - interval '24 hours'), 0);
     FOR d IN SELECT * FROM debts x WHERE x.network = p_network AND x.asset = p_asset AND x.state IN ('approved', 'paying')
                 AND x.next_try <= now() ORDER BY x.state = 'approved', x.created_at, x.id
     LOOP
         EXIT WHEN n >= p_limit;
-        CONTINUE WHEN CASE d.state WHEN 'paying' THEN payout_open(d.id) ELSE NOT debt_ripe(d) END;
-        EXIT WHEN d.amount > left_have OR (d.state = 'approved' AND (d.amount > left_run OR d.amount > left_day));
-        left_have := left_have - d.amount;
+        CONTINUE WHEN CASE d.state WHEN 'paying' THEN payout_open(d.id) OR refund_open(d) ELSE NOT debt_ripe(d) END;
+        EXIT WHEN d.amount + p_each > left_have OR (d.state = 'approved' AND (d.amount > left_run OR d.amount > left_day));
+        left_have := left_have - d.amount - p_each;
         IF d.state = 'approved' THEN
             left_run := left_run - d.amount;
             left_day := left_day - d.amount;
@@ -73,15 +76,15 @@ BEGIN
         n := n + 1;
         RETURN QUERY SELECT d.id::bytea, d.payer::bytea, d.amount::text, d.refund_nonce::bytea, d.state::text, d.tries, d.valid_before,
                             extract(epoch FROM d.created_at)::bigint, coalesce(d.looked, (SELECT t.block - 1 FROM transfers t
-                            WHERE t.network = d.network AND t.tx = d.tx AND t.log_index = d.log_index));
+                            WHERE t.network = d.network AND t.tx = d.tx AND t.log_index = d.log_index)), refund_count(d);
     END LOOP;
 END $$;
 
--- The wallet's money, and how much more the waiting debts ask for.
-CREATE FUNCTION refund_funds_seen(p_network text, p_asset bytea, p_balance numeric) RETURNS void LANGUAGE plpgsql AS $$
+-- The wallet's money, and how much more the waiting debts ask for. p_each: as payouts_due has it.
+CREATE FUNCTION refund_funds_seen(p_network text, p_asset bytea, p_balance numeric, p_each numeric DEFAULT 0) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE asked numeric;
 BEGIN
-    SELECT coalesce(sum(d.amount), 0) INTO asked FROM debts d WHERE d.network = p_network AND d.asset = p_asset AND d.state IN ('approved', 'paying');
+    SELECT coalesce(sum(d.amount + p_each), 0) INTO asked FROM debts d WHERE d.network = p_network AND d.asset = p_asset AND d.state IN ('approved', 'paying');
     INSERT INTO refund_funds (network, asset, balance, lacks) VALUES (p_network, p_asset, p_balance, greatest(asked - p_balance, 0))
     ON CONFLICT (network, asset) DO UPDATE SET balance = excluded.balance, lacks = excluded.lacks, seen_at = now();
 END $$;
@@ -102,13 +105,13 @@ BEGIN
     ours := EXISTS (SELECT 1 FROM wallets w WHERE w.network = d.network AND w.address = decode(p_wallet, 'hex')
                        AND w.role IN ('refund', 'former'));
     UPDATE debts x SET state = CASE WHEN ours THEN x.state ELSE 'held' END,
-           reason = CASE WHEN ours THEN 'it was paid by a former refund wallet, which is being read'
+           reason = CASE WHEN ours THEN 'it was paid by a refund wallet of ours, which is being read'
                          ELSE 'its payer was paid with its nonce by a wallet that is not known here: whose is 0x' || p_wallet || '?' END,
            next_try = now() + interval '10 seconds', foreign_wallet = decode(p_wallet, 'hex'), foreign_tx = decode(p_tx, 'hex'),
            foreign_block = p_block, changed_at = now()
-     WHERE x.id = p_debt AND x.state = 'approved';
+     WHERE x.id = p_debt AND x.state IN ('approved', 'paying');
     IF FOUND AND NOT ours THEN
-        PERFORM debt_told(d.order_id, p_by::jsonb, 'refund_foreign', 'approved', 'held', d.id,
+        PERFORM debt_told(d.order_id, p_by::jsonb, 'refund_foreign', d.state, 'held', d.id,
                           jsonb_build_object('wallet', p_wallet, 'tx', p_tx));
     END IF;
 END $$;
@@ -201,6 +204,14 @@ END $$;
 
 -- ---- what a person asks and decides ----
 
+-- Every transaction that carried it: the relayer's, or the refund wallet's own.
+CREATE FUNCTION debt_sent_in(p_debt bytea) RETURNS json LANGUAGE sql STABLE AS $$
+    SELECT json_agg(json_strip_nulls(json_build_object('hash', hex_text(x.hash), 'state', x.state, 'nonce_key', hex_text(x.nonce_key),
+                    'key_count', x.key_count)) ORDER BY x.id)
+      FROM (SELECT t.id, t.hash, t.state::text, NULL::bytea AS nonce_key, NULL::bigint AS key_count
+              FROM payout_calls c JOIN relay_transactions t ON t.id = c.transaction_id WHERE c.debt_id = p_debt
+             UNION ALL SELECT r.id, r.hash, r.state::text, r.nonce_key, r.key_count FROM refund_transactions r WHERE r.debt_id = p_debt) x;
+$$;
 CREATE FUNCTION debt_json(d debts) RETURNS json LANGUAGE sql STABLE AS $$
     SELECT json_strip_nulls(json_build_object('debt', hex_text(d.id), 'state', d.state, 'cause', d.cause, 'network', d.network,
            'asset', hex_text(d.asset), 'amount', d.amount::text, 'payer', hex_text(d.payer), 'order_id', order_text(d.order_id),
@@ -210,8 +221,7 @@ CREATE FUNCTION debt_json(d debts) RETURNS json LANGUAGE sql STABLE AS $$
            'foreign_wallet', hex_text(d.foreign_wallet), 'foreign_transaction', hex_text(d.foreign_tx), 'refund_wallet', hex_text(d.wallet), 'refund_nonce', hex_text(d.refund_nonce), 'part', nullif(d.part, 0),
            'refund_transaction', hex_text(d.refund_tx), 'refund_log', d.refund_log, 'refund_block', d.refund_block,
            'refunded_at', time_text(to_timestamp(d.refund_time)),
-           'sent_in', (SELECT json_agg(json_build_object('hash', hex_text(t.hash), 'state', t.state) ORDER BY t.id)
-                         FROM payout_calls c JOIN relay_transactions t ON t.id = c.transaction_id WHERE c.debt_id = d.id)));
+           'sent_in', debt_sent_in(d.id)));
 $$;
 CREATE FUNCTION debts_list(p_all boolean, OUT list text) LANGUAGE plpgsql STABLE AS $$
 BEGIN

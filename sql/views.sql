@@ -33,7 +33,8 @@ BEGIN
             'amount', d.amount::text, 'to', hex_text(d.payer), 'owed_since', time_text(d.created_at),
             'source_transaction', hex_text(d.tx), 'source_log', d.log_index, 'reason', CASE WHEN d.state <> 'held' THEN d.reason END,
             'transaction', coalesce(hex_text(d.refund_tx), (SELECT hex_text(t.hash) FROM payout_calls c JOIN relay_transactions t
-                                    ON t.id = c.transaction_id WHERE c.debt_id = d.id ORDER BY t.id DESC LIMIT 1)),
+                                    ON t.id = c.transaction_id WHERE c.debt_id = d.id ORDER BY t.id DESC LIMIT 1),
+                                    (SELECT hex_text(x.hash) FROM refund_transactions x WHERE x.debt_id = d.id ORDER BY x.id DESC LIMIT 1)),
             'block', d.refund_block, 'refunded_at', time_text(to_timestamp(d.refund_time)))) ORDER BY d.created_at, d.id)::text
               FROM debts d WHERE d.order_id = p_order);
 END $$;

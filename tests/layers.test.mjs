@@ -14,7 +14,7 @@ const publicHeaders = {
     chain: /^chain\/(chain|tempo_tx)\.h$/,
     sql: /^sql\/sql\.h$/,
     receipts: /^receipts\/receipts\.h$/,
-    settle: /^settle\/(canonical|chain_clock|mpp_challenge|mpp_credential|mpp_proof|orders|payment|pin|quote|seal|settlements|settler|siwx|terms|x402)\.h$/,
+    settle: /^settle\/(canonical|chain_clock|keyed|mpp_challenge|mpp_credential|mpp_proof|orders|payment|pin|quote|seal|settlements|settler|siwx|terms|x402)\.h$/,
     refunds: /^refunds\/refunds\.h$/,
     api: /(?!)/,
 };

@@ -23,7 +23,7 @@ static const char good[] =
     "\"tokens\":[{\"address\":\"0x036CbD53842c5426634e7929541eC2318f3dCF7e\",\"name\":\"USDC\",\"version\":\"2\","
     "\"decimals\":6,\"symbol\":\"USDC\"}]}],"
     "\"refunds\":[{\"network\":\"eip155:84532\",\"token\":\"USDC\",\"mode\":\"automatic\",\"after_s\":60,\"every_s\":10,"
-    "\"batch_max\":20,\"minimum\":\"10\",\"run_max\":\"1000\",\"day_max\":\"5000\",\"approve_above\":\"500\"}],\"tools\":[{\"name\":\"countries\",\"description\":\"All of them\","
+    "\"batch_max\":20,\"minimum\":\"10\",\"run_max\":\"1000\",\"day_max\":\"5000\",\"approve_above\":\"500\",\"fee_token\":\"\"}],\"tools\":[{\"name\":\"countries\",\"description\":\"All of them\","
     "\"mime_type\":\"application/json\",\"method\":\"GET\",\"path\":\"/v1/countries/{code}\",\"upstream\":"
     "\"http://127.0.0.1:9000/api\",\"prices\":[{\"network\":\"eip155:84532\",\"token\":\"USDC\",\"amount\":\"1000\","
     "\"pay_to\":\"0x2222222222222222222222222222222222222222\"}],\"side_effect\":\"read\",\"settle\":\"after_work\",\"cacheable\":true,"

@@ -248,6 +248,37 @@ static void test_an_unknown_chain_needs_tokens(void **state)
     assert_string_equal(why.text, "networks[0].tokens: is missing, and no token of eip155:31337 is built in");
 }
 
+/* On Tempo the wallet pays fees in a token: the one that goes back, or another that is named; elsewhere none is. */
+static void test_fee_token(void **state)
+{
+    (void)state;
+    struct config_why why = { "" };
+    JSON *j = good_json();
+    json_object_set_new(at_path(j, "/refunds/0"), "fee_token", json_string("USDC"));
+    assert_null(load_json(j, &why));
+    assert_string_equal(why.text, "refunds[0].fee_token: on eip155:84532 the relayer pays for refunds, and not in tokens");
+    json_object_del(at_path(j, "/refunds/0"), "fee_token");
+    json_array_append_new(json_object_get(j, "networks"),
+                          json_pack("{s:s, s:[s], s:s}", "id", "eip155:42431", "rpc", "http://127.0.0.1:8546", "pay_to",
+                                    "0x1111111111111111111111111111111111111111"));
+    json_array_append_new(json_object_get(j, "refunds"), json_pack("{s:s, s:s, s:s}", "network", "eip155:42431", "token",
+                                                                   "AlphaUSD", "mode", "automatic"));
+    struct config *c = load_json(j, &why);
+    if (!c)
+        fail_msg("%s", why.text);
+    assert_true(c->refunds[1].net == &c->nets[1] && c->refunds[1].fee_token == c->refunds[1].token);
+    assert_true(c->refunds[0].fee_token == c->refunds[0].token);
+    config_free(c);
+    json_object_set_new(at_path(j, "/refunds/1"), "fee_token", json_string("pathUSD"));
+    assert_non_null(c = load_json(j, &why));
+    assert_string_equal(c->refunds[1].fee_token->symbol, "pathUSD");
+    assert_string_equal(c->refunds[1].token->symbol, "AlphaUSD");
+    config_free(c);
+    json_object_set_new(at_path(j, "/refunds/1"), "fee_token", json_string("EURC"));
+    assert_null(load_json(j, &why));
+    assert_string_equal(why.text, "refunds[1].fee_token: eip155:42431 has no token EURC");
+}
+
 static void test_not_a_configuration(void **state)
 {
     (void)state;
@@ -295,6 +326,7 @@ int main(void)
         cmocka_unit_test(test_what_is_fine),
         cmocka_unit_test(test_without_any_store),
         cmocka_unit_test(test_an_unknown_chain_needs_tokens),
+        cmocka_unit_test(test_fee_token),
         cmocka_unit_test(test_not_a_configuration),
         cmocka_unit_test(test_nearest),
         cmocka_unit_test(test_the_example),

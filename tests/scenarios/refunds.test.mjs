@@ -7,11 +7,10 @@ import { labelled } from '../../dev/accounts.mjs';
 import { NETWORK } from '../../dev/config.mjs';
 import { secretFile } from '../../dev/place.mjs';
 import { showRefund } from '../../dev/refund.mjs';
-import { run } from '../../dev/process.mjs';
 import { USDC } from '../../dev/usdc.mjs';
+import { backup, restore } from '../lib/backup.mjs';
 import { begin, isPaid, isSeen, orderOf, publicOrder, submit } from '../lib/ledger.mjs';
 import { authorize, paymentId } from '../lib/payment.mjs';
-import { ownerOf, psql } from '../lib/psql.mjs';
 import { booksAgree, debtsTo, late, liability, paidBack, policy, refundWallet, refunding, untilDebt } from '../lib/refunds.mjs';
 import { behindStubs } from '../lib/stub.mjs';
 
@@ -222,22 +221,6 @@ async function anotherWallet(world) {
 async function refusedByToken(world, data) {
     const refused = await world.chain.rpc.call('eth_call', { to: USDC, data }, 'latest').catch((error) => error);
     assert.match(String(refused.message ?? refused), /authorization is used or canceled/);
-}
-
-// The payonce schema as it is, and back again, by PostgreSQL's own tools.
-async function backup(world) {
-    const path = join(world.dir, `backup-${Date.now()}.dump`);
-    const { code, stderr } = await run('pg_dump', ['-Fc', '-n', 'payonce', '-f', path, '-d', ownerOf(world.conninfo)]);
-    assert.equal(code, 0, stderr);
-    return path;
-}
-async function restore(world, path) {
-    await world.stop('gateway');
-    // pg_restore --clean cannot drop what a partition inherits
-    await psql(ownerOf(world.conninfo), 'DROP SCHEMA payonce CASCADE');
-    const { code, stderr } = await run('pg_restore', ['-d', ownerOf(world.conninfo), path]);
-    assert.equal(code, 0, stderr);
-    await world.startRole('gateway');
 }
 
 // ---- a payer that cannot receive, a wallet that is short, a person who says no ----

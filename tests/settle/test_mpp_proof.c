@@ -290,12 +290,37 @@ static void test_real_receipt(void **state)
     assert_false(receipt_read(bad_from, &r));
 }
 
+struct counted { size_t moved, fees; };
+
+static void count_moved(void *arg, const struct tempo_moved *m)
+{
+    struct counted *c = arg;
+    c->moved++;
+    c->fees += tempo_is_fee(m);
+}
+
+/* A transaction that failed has moved its fee, and nothing else counts as a payment of it. */
+static void test_fee_of_failed(void **state)
+{
+    (void)state;
+    struct counted c = { 0 };
+    struct made m = made();
+    add_fee(&m);
+    m.r.success = false;
+    assert_false(tempo_each_transfer(&m.r, NULL, count_moved, &c));
+    assert_true(tempo_each_moved(&m.r, count_moved, &c));
+    assert_true(c.moved == 1 && c.fees == 1);
+    m.r.found = false;
+    assert_false(tempo_each_moved(&m.r, count_moved, &c));
+    receipt_done(&m.r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_paid),         cmocka_unit_test(test_mispaid),   cmocka_unit_test(test_unbound),
         cmocka_unit_test(test_memo_alone),   cmocka_unit_test(test_presenter), cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_real_receipt),
+        cmocka_unit_test(test_real_receipt), cmocka_unit_test(test_fee_of_failed),
     };
     return cmocka_run_group_tests(tests, mpp_start, mpp_stop);
 }

@@ -39,7 +39,8 @@ static void test_roles(void **state)
                                           "movement_scans", "accounts",
                                           "entries",        "postings",
                                           "payout_calls",   "refund_funds",
-                                          "wallet_checks",  "reconciliations" };
+                                          "wallet_checks",  "reconciliations",
+                                          "refund_transactions" };
     for (size_t r = 0; r < COUNT(roles); r++)
         for (size_t t = 0; t < COUNT(tables); t++) {
             OWNED char *read = str_format("SELECT * FROM payonce.%s", tables[t]),

@@ -247,6 +247,19 @@ static void test_nonce_keys(void **state)
     assert_memory_equal(be + 1, h.b + 1, 31);
 }
 
+static void test_nonce_call(void **state)
+{
+    (void)state;
+    BUF call = { 0 };
+    BUF text = { 0 };
+    const struct address who = { { 0x11 } };
+    tempo_nonce_call(&call, &who, amount_of(0xabcd));
+    buf_hex(&text, call.p, call.n);
+    assert_string_equal(text.p, "0x895358030000000000000000000000001100000000000000000000000000000000000000"
+                                "000000000000000000000000000000000000000000000000000000000000abcd");
+    assert_string_equal(address_lower(&tempo_nonces).s, "0x4e4f4e4345000000000000000000000000000000");
+}
+
 /* ---- other spellings ---- */
 
 /* A list of what was added, as a transaction. */
@@ -477,7 +490,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vectors),    cmocka_unit_test(test_v),          cmocka_unit_test(test_sign),
-        cmocka_unit_test(test_refund),     cmocka_unit_test(test_nonce_keys), cmocka_unit_test(test_spellings),
+        cmocka_unit_test(test_refund),     cmocka_unit_test(test_nonce_keys), cmocka_unit_test(test_nonce_call),
+        cmocka_unit_test(test_spellings),
         cmocka_unit_test(test_signatures), cmocka_unit_test(test_ends),       cmocka_unit_test(test_mutations),
     };
     return cmocka_run_group_tests(tests, load, unload);
