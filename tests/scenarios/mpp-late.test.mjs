@@ -16,7 +16,7 @@ const untilDecided = (world, base, path, call) => world.waitFor(async () => {
 }, `${path} is decided`);
 
 const isProven = (world, payer) => world.waitFor(async () =>
-    (await world.sql(`SELECT 1 FROM proofs WHERE payer = ${bytea(payer.address)}`)).length === 1, 'its money is proven');
+    (await world.sql(`SELECT 1 FROM order_books WHERE tx IS NOT NULL AND payer = ${bytea(payer.address)}`)).length === 1, 'its money is proven');
 
 // A broadcast that is never answered and reaches no node, until the test is at it; `raw` is what was to be sent.
 function hanging(node) {
@@ -180,7 +180,7 @@ describe('MPP, late', () => {
     };
     for (const [name, change] of altered)
         fault(`L8 the challenge was altered on its way: ${name}`, async (world, mode, payer) => {
-            await world.tempo.fund(payer.address, 1_000n, ALPHA_USD);
+            await world.tempo.fund(payer.address, 1_000_000n, ALPHA_USD); // its fee is paid in it, too
             const middleman = await faults.edge(async (call, pass) => call.turn === 0 ? alter(await pass(), change) : pass());
             served(await buy(world, payer, mode, middleman.url, faults.path()));
             if (mode === 'push')
