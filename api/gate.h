@@ -21,6 +21,7 @@ struct call;
 /* How a payment of one kind is dealt with; everything else of a paid call knows no kind. */
 struct rail {
     const char *name;                /* as orders have it */
+    const char *credential;          /* the header that brings its payments, where callers have another use for it too; NULL: none is */
     phase *verify;                   /* new, or free to be taken again: its terms and the chain, then gate_accept */
     bool (*worth_keeping)(const struct call *c); /* nobody needs it, but whoever saw it can make it land: it is stored and watched */
     bool (*may_repeat)(const struct call *c);    /* may it be set aside for a free repeat, before the chain is asked? */

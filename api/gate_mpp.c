@@ -253,4 +253,4 @@ static void pending(const struct call *c, struct reply *r)
     (void)c, (void)r; /* Retry-After says it all */
 }
 
-const struct rail rail_mpp = { "mpp", verify, worth_keeping, may_repeat, settled, pending, ERR_PAYMENT_PENDING, ERR_ANSWER_CLOSED };
+const struct rail rail_mpp = { "mpp", "authorization", verify, worth_keeping, may_repeat, settled, pending, ERR_PAYMENT_PENDING, ERR_ANSWER_CLOSED };

@@ -52,6 +52,12 @@ static struct slice header_once(struct request *rq, const char *name, bool *ret_
     return n == 1 ? value : (struct slice){ NULL, 0 };
 }
 
+/* A payment is none of the question, and the upstream does not see it either. */
+static bool brings_payment(const struct call *c, const char *name)
+{
+    return c->rail->credential && strcmp(name, c->rail->credential) == 0;
+}
+
 void gate_repeat_key(struct request *rq)
 {
     struct call *c = gate_call(rq);
@@ -61,7 +67,7 @@ void gate_repeat_key(struct request *rq)
     if (!t->cacheable || t->repeat_max == 0)
         return;
     for (size_t i = 0; i < t->vary_count; i++)
-        values[i] = header_once(rq, t->vary[i], &twice);
+        values[i] = brings_payment(c, t->vary[i]) ? (struct slice){ NULL, 0 } : header_once(rq, t->vary[i], &twice);
     const struct question q = {
         .payer = &c->payment.auth.from,
         .tool = t->name,

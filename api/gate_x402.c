@@ -78,4 +78,4 @@ static void pending(const struct call *c, struct reply *r)
     reply_header(r, header_name(c), value.p);
 }
 
-const struct rail rail_x402 = { "x402", gate_verify, worth_keeping, may_repeat, settled, pending, ERR_PAYMENT_IN_FLIGHT, ERR_ANSWER_GONE };
+const struct rail rail_x402 = { "x402", NULL, gate_verify, worth_keeping, may_repeat, settled, pending, ERR_PAYMENT_IN_FLIGHT, ERR_ANSWER_GONE };

@@ -1,9 +1,10 @@
 // Worlds with a Tempo node beside the other chain, and MPP payments: by the stock client, or made by hand.
+import assert from 'node:assert/strict';
 import { encodeFunctionData, hexToBytes, keccak256, stringToBytes, toHex } from 'viem';
 import { prepareTransactionRequest, sendTransactionSync, signTransaction } from 'viem/actions';
 import { TEMPO } from '../../dev/config.mjs';
 import { PATH_USD, TEMPO_ID, tokenAbi } from '../../dev/tempo.mjs';
-import { checkSum } from './ledger.mjs';
+import { asOwner, bytea, checkSum } from './ledger.mjs';
 import { mppClient, tempoClient } from './mpp.mjs';
 import { freshAccount } from './payment.mjs';
 import { testTools } from './world.mjs';
@@ -98,4 +99,60 @@ export async function signPull(world, payer, ch, { amount = ch.charge.amount, me
     });
     const signature = await signTransaction(client, { ...prepared, gas: 500_000n });
     return { authorization: credential(ch, { type: 'transaction', signature }, payer), signature, validBefore };
+}
+
+// ---- what became of it ----
+
+// Every transfer of a payer's to the seller, of any token, oldest first.
+export const paidBy = async (world, payer) => (await world.tempo.allTransfers(null, world.payTo))
+    .filter(({ from }) => from === payer.address.toLowerCase());
+
+export const debtsTo = (world, payer) => world.sql(`SELECT '0x' || encode(id, 'hex') AS id, cause, state, amount::text, network,
+        '0x' || encode(asset, 'hex') AS asset, '0x' || encode(tx, 'hex') AS tx, log_index, order_id IS NOT NULL AS has_order
+   FROM debts WHERE payer = ${bytea(payer.address)} ORDER BY created_at, amount`);
+
+export const untilDebts = (world, payer, count) => world.waitFor(async () => {
+    const rows = await debtsTo(world, payer);
+    return rows.length === count && rows;
+}, `${count} debt(s) to ${payer.address}`, 30_000);
+
+// A quarter of an hour passes for what somebody might still come with, and for work that nobody asked for.
+export async function quarterLater(world, payer) {
+    await world.waitFor(async () => (await world.sql(`SELECT 1 FROM transfers WHERE sender = ${bytea(payer.address)}`)).length
+        === (await paidBy(world, payer)).length, 'all that was paid is seen', 30_000);
+    const orders = `SELECT id FROM orders WHERE payer = ${bytea(payer.address)}`;
+    await asOwner(world, `UPDATE transfers SET block_time = block_time - 1000 WHERE sender = ${bytea(payer.address)} AND class = 'suspense';
+        UPDATE proofs SET recorded_at = recorded_at - interval '16 minutes'
+         WHERE authorization_id IN (SELECT authorization_id FROM orders WHERE id IN (${orders}));
+        UPDATE orders SET created_at = created_at - interval '16 minutes' WHERE id IN (${orders})`);
+}
+
+// Each of a payer's transfers is one sale or one debt: `sold` of them sales that were served, the rest debts of these causes.
+export async function endsAs(world, payer, sold, causes) {
+    const debts = await untilDebts(world, payer, causes.length);
+    const transfers = await paidBy(world, payer);
+    const keyOf = (row) => `${row.tx} ${row.logIndex ?? row.log_index}`;
+    assert.deepEqual(debts.map(({ cause }) => cause).sort(), causes.toSorted());
+    assert.equal(new Set(debts.map(keyOf)).size, causes.length, 'one debt a transfer');
+    assert.equal(transfers.length, sold + causes.length, 'transfers that are neither');
+    const sales = await world.sql(`SELECT '0x' || encode(b.tx, 'hex') AS tx, b.log_index FROM order_books b JOIN orders o ON o.id = b.order_id
+        WHERE o.payer = ${bytea(payer.address)} AND b.status = 'paid' AND o.work = 'done'`);
+    assert.deepEqual([...sales, ...debts].map(keyOf).sort(), transfers.map(keyOf).sort());
+    return { debts, transfers };
+}
+
+// `payonce reconcile` and `payonce auditor` find nothing, once all that is final on Tempo now is booked.
+export async function tempoBooksAgree(world, deadlineMs = 60_000) {
+    const { number } = await world.tempo.block();
+    await world.waitFor(async () => {
+        const rows = await world.sql(`SELECT least(m.block, s.block) AS block FROM movement_scans m LEFT JOIN scans s USING (network, wallet)
+            WHERE network = '${TEMPO}'`);
+        return rows.length > 0 && rows.every(({ block }) => block >= number);
+    }, `Tempo's books reach block ${number}`, deadlineMs);
+    const { code, stdout, stderr } = await world.payonce(['reconcile', '--json']);
+    const reports = stdout.trim().split('\n').map((line) => JSON.parse(line)); // one a network
+    assert.deepEqual(reports.flatMap(({ differences }) => differences), [], `payonce reconcile: ${code} ${stderr}`);
+    assert.equal(reports.length, 2);
+    const audit = await world.payonce(['auditor', '--once']);
+    assert.equal(audit.code, 0, `payonce auditor --once:\n${audit.stdout}${audit.stderr}`);
 }
