@@ -88,7 +88,7 @@ test('includes go down, and only to public headers', () => {
 test('orders know no rail by name', () => {
     const orders = ['settle/orders.h', 'settle/orders.c', 'settle/payment.h', 'settle/canonical.h', 'settle/canonical.c', 'api/gate_pay_first.c',
         'api/gate_repeat.c', 'api/gate_work.c', 'api/gate_key.c', 'api/explain.c', 'api/story.c', 'receipts/page.c', 'receipts/words.c',
-        'sql/functions-orders.sql', 'sql/functions-pay-first.sql', 'sql/functions-charges.sql', 'sql/functions-repeats.sql',
+        'sql/functions-orders.sql', 'sql/functions-work.sql', 'sql/functions-pay-first.sql', 'sql/functions-charges.sql', 'sql/functions-repeats.sql',
         'sql/functions-money.sql', 'sql/functions-events.sql', 'sql/functions-operator.sql', 'sql/views.sql'];
     const wrong = orders.flatMap((file) => [...matches(file, /x402|\bmpp|tempo/gi, read(file))]);
     assert.deepEqual(wrong.map(({ at, match }) => `${at}: ${match[0]}`), []);
