@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "settle/desk.h"
 
-enum { LOOKS = 100, EVERY_MS = 1000 };
+enum { LOOKS = 100, PASSES = 5, EVERY_MS = 1000 };
 
 static bool deadline_passed(const struct desk *d, const struct db_rows *rows, int i)
 {
@@ -129,11 +129,9 @@ static void look_again(struct desk *d, const json_t *ids)
         (void)!db_wait(d->db, "authorizations_look_again", &a, clock_mono_ms() + DESK_DB_MS, NULL);
 }
 
-bool desk_resolve(struct desk *d)
+/* Looks at what is due, LOOKS of it; *ret_more: there may be more. False: the database was away. */
+static bool look(struct desk *d, bool *ret_more)
 {
-    if (!d->new_head && clock_mono_ms() < d->resolve_at_ms)
-        return true;
-    d->resolve_at_ms = clock_mono_ms() + EVERY_MS;
     DB_ARGS a = { 0 };
     DB_ROWS *rows = NULL;
     arg_text(&a, d->net->id);
@@ -141,6 +139,7 @@ bool desk_resolve(struct desk *d)
     if (db_wait(d->db, "authorizations_look", &a, clock_mono_ms() + DESK_DB_MS, &rows) != DB_OK)
         return false;
     size_t n = (size_t)db_count(rows);
+    *ret_more = n == LOOKS;
     if (n == 0)
         return true;
     OWNED struct rpc_item *items = mem_new(n * sizeof *items);
@@ -155,5 +154,18 @@ bool desk_resolve(struct desk *d)
     rpc_answers_done(&r);
     end(d, ends);
     look_again(d, unanswered);
+    return true;
+}
+
+/* All of what is due, or the last of it would be known later than it was said; but other work has its turn in between. */
+bool desk_resolve(struct desk *d)
+{
+    if (!d->new_head && clock_mono_ms() < d->resolve_at_ms)
+        return true;
+    d->resolve_at_ms = clock_mono_ms() + EVERY_MS;
+    bool more = true;
+    for (int i = 0; i < PASSES && more; i++)
+        if (!look(d, &more))
+            return false;
     return true;
 }
