@@ -14,19 +14,29 @@
 
 enum { LOOKS = 100, PASSES = 5, EVERY_MS = 1000 };
 
+/* A transaction that used some of the nonces: a batch of ours used many of them, and is read once. */
+struct landed { struct receipt receipt; uint64_t time; bool recorded; };
+
+/* What one round of looks finds, committed at its end: what is due next must not wait for a statement each. */
+struct look {
+    struct desk *d;
+    const struct db_rows *rows;
+    struct landed *landed;
+    size_t landed_count;
+    json_t *proofs, *ends, *unanswered;
+};
+
 static bool deadline_passed(const struct desk *d, const struct db_rows *rows, int i)
 {
     return (int64_t)d->final.time >= row_int(rows, i, "dead_after");
 }
 
-/* Proven dead; end() books it. */
-static void is_dead(json_t *ends, const struct db_rows *rows, int i, const char *state, const char *note)
+static void is_dead(struct look *l, int i, const char *state, const char *note)
 {
-    json_array_append_new(ends, json_pack("{s:I, s:s, s:s, s:I}", "id", (json_int_t)row_int(rows, i, "id"), "state", state, "note", note,
-                                          "dead_after", (json_int_t)row_int(rows, i, "dead_after")));
+    json_array_append_new(l->ends, json_pack("{s:I, s:s, s:s, s:I}", "id", (json_int_t)row_int(l->rows, i, "id"), "state", state, "note",
+                                             note, "dead_after", (json_int_t)row_int(l->rows, i, "dead_after")));
 }
 
-/* All at once: what is due next must not wait for a statement each. */
 static void end(struct desk *d, const json_t *ends)
 {
     if (json_array_size(ends) == 0)
@@ -57,67 +67,73 @@ static void puzzle(struct desk *d, int64_t id, const char *fact)
     (void)!db_wait(d->db, "authorization_puzzles", &a, clock_mono_ms() + DESK_DB_MS, NULL);
 }
 
-/* Its own Transfer is there. What else a transaction of ours proves is recorded with it. */
-static void proven(struct desk *d, int64_t id, const struct auth_event *e, const struct receipt *r, uint64_t block_time)
-{
-    if (!desk_deep(d, e->block) || desk_mined(d, r, block_time))
-        return;
-    json_t *proofs = json_array();
-    desk_add_proof(proofs, id, e, block_time);
-    (void)desk_record(d, proofs, NULL, NULL);
-}
-
 /* Not by its Transfer: it can end only as the final chain says, or a person must decide. */
-static void not_proven(struct desk *d, const struct db_rows *rows, int i, const struct auth_event *e, json_t *ends)
+static void not_proven(struct look *l, int i, const struct auth_event *e)
 {
-    if (e->block > d->final.number)
+    if (e->block > l->d->final.number)
         return;
     struct address payee;
     OWNED char *note = NULL;
     if (e->kind == AUTH_EVENT_CANCELED)
         note = str_format("cancelled by the payer in %s", hash_text(&e->tx).s);
-    else if (e->kind == AUTH_EVENT_TRANSFER && row_copy(rows, i, "payee", payee.b, 20) && !address_eq(&e->to, &payee))
+    else if (e->kind == AUTH_EVENT_TRANSFER && row_copy(l->rows, i, "payee", payee.b, 20) && !address_eq(&e->to, &payee))
         note = str_format("spent elsewhere in %s", hash_text(&e->tx).s);
     if (note) {
-        is_dead(ends, rows, i, "void", note);
+        is_dead(l, i, "void", note);
         return;
     }
     OWNED char *fact = str_format("its nonce is used in %s without the Transfer that it stands for", hash_text(&e->tx).s);
-    puzzle(d, row_int(rows, i, "id"), fact);
+    puzzle(l->d, row_int(l->rows, i, "id"), fact);
 }
 
-static void used(struct desk *d, const struct db_rows *rows, int i, json_t *ends)
+static struct landed *already_read(struct look *l, const struct auth_key *key, struct auth_event *ret)
 {
-    SCOPE(receipt_done) struct receipt receipt = { .found = false };
+    for (size_t k = 0; k < l->landed_count; k++)
+        if (receipt_find(&l->landed[k].receipt, &key->asset, &key->payer, &key->nonce, ret))
+            return &l->landed[k];
+    return NULL;
+}
+
+/* Reads the transaction that used it. What else one of ours proves is recorded with it. */
+static struct landed *read_landed(struct look *l, int i, const struct auth_key *key, struct auth_event *ret)
+{
+    struct landed *x = &l->landed[l->landed_count];
+    struct log_place place;
+    enum seek s = desk_seek(l->d, l->rows, i, &place);
+    if (s == SEEK_NONE && deadline_passed(l->d, l->rows, i))
+        puzzle(l->d, row_int(l->rows, i, "id"), "its nonce is used, and the node has no log of it");
+    if (s != SEEK_FOUND || !desk_landed(l->d, &place, &x->receipt, &x->time))
+        return NULL;
+    l->landed_count++;
+    x->recorded = desk_mined(l->d, &x->receipt, x->time);
+    return receipt_find(&x->receipt, &key->asset, &key->payer, &key->nonce, ret) ? x : NULL;
+}
+
+static void used(struct look *l, int i)
+{
     struct auth_key key;
     struct auth_event e;
-    struct log_place place;
-    uint64_t time;
-    enum seek s = desk_seek(d, rows, i, &place);
-    if (s == SEEK_NONE && deadline_passed(d, rows, i))
-        puzzle(d, row_int(rows, i, "id"), "its nonce is used, and the node has no log of it");
-    if (s != SEEK_FOUND || !desk_landed(d, &place, &receipt, &time))
+    desk_key(l->rows, i, &key);
+    const struct landed *x = already_read(l, &key, &e);
+    if (!x)
+        x = read_landed(l, i, &key, &e);
+    if (!x)
         return;
-    desk_key(rows, i, &key);
-    if (!receipt_find(&receipt, &key.asset, &key.payer, &key.nonce, &e))
-        return;
-    if (desk_proves(&e, rows, i))
-        proven(d, row_int(rows, i, "id"), &e, &receipt, time);
-    else
-        not_proven(d, rows, i, &e, ends);
+    if (!desk_proves(&e, l->rows, i))
+        not_proven(l, i, &e);
+    else if (!x->recorded && desk_deep(l->d, e.block))
+        desk_add_proof(l->proofs, row_int(l->rows, i, "id"), &e, x->time);
 }
 
-/* False: there was no answer. */
-static bool judge(struct desk *d, const struct db_rows *rows, int i, const struct rpc_answer *a, json_t *ends)
+static void judge(struct look *l, int i, const struct rpc_answer *a)
 {
     bool is_used;
     if (!desk_read_flag(a, &is_used))
-        return false;
-    if (is_used)
-        used(d, rows, i, ends);
-    else if (deadline_passed(d, rows, i))
-        is_dead(ends, rows, i, "expired", "unused at a final block past its deadline");
-    return true;
+        json_array_append_new(l->unanswered, json_integer(row_int(l->rows, i, "id")));
+    else if (is_used)
+        used(l, i);
+    else if (deadline_passed(l->d, l->rows, i))
+        is_dead(l, i, "expired", "unused at a final block past its deadline");
 }
 
 static void look_again(struct desk *d, const json_t *ids)
@@ -129,6 +145,33 @@ static void look_again(struct desk *d, const json_t *ids)
         (void)!db_wait(d->db, "authorizations_look_again", &a, clock_mono_ms() + DESK_DB_MS, NULL);
 }
 
+static void commit(struct look *l)
+{
+    if (json_array_size(l->proofs) > 0)
+        (void)desk_record(l->d, json_incref(l->proofs), NULL, NULL);
+    end(l->d, l->ends);
+    look_again(l->d, l->unanswered);
+}
+
+static void look_at(struct desk *d, const struct db_rows *rows, size_t n)
+{
+    OWNED struct landed *landed = mem_new(n * sizeof *landed);
+    JSON *proofs = json_array();
+    JSON *ends = json_array();
+    JSON *unanswered = json_array();
+    struct look l = { .d = d, .rows = rows, .landed = landed, .proofs = proofs, .ends = ends, .unanswered = unanswered };
+    OWNED struct rpc_item *items = mem_new(n * sizeof *items);
+    for (size_t i = 0; i < n; i++)               /* at the final block once its time decides, at the head before */
+        items[i] = desk_ask_flag(rows, (int)i, deadline_passed(d, rows, (int)i) ? d->final.number : d->head.number);
+    struct rpc_answers r = quorum_wait(d, items, n);
+    for (size_t i = 0; i < n; i++)
+        judge(&l, (int)i, &r.a[i]);
+    rpc_answers_done(&r);
+    commit(&l);
+    for (size_t k = 0; k < l.landed_count; k++)
+        receipt_done(&landed[k].receipt);
+}
+
 /* Looks at what is due, LOOKS of it; *ret_more: there may be more. False: the database was away. */
 static bool look(struct desk *d, bool *ret_more)
 {
@@ -138,22 +181,10 @@ static bool look(struct desk *d, bool *ret_more)
     arg_int(&a, LOOKS);
     if (db_wait(d->db, "authorizations_look", &a, clock_mono_ms() + DESK_DB_MS, &rows) != DB_OK)
         return false;
-    size_t n = (size_t)db_count(rows);
+    const size_t n = (size_t)db_count(rows);
     *ret_more = n == LOOKS;
-    if (n == 0)
-        return true;
-    OWNED struct rpc_item *items = mem_new(n * sizeof *items);
-    for (size_t i = 0; i < n; i++)               /* at the final block once its time decides, at the head before */
-        items[i] = desk_ask_flag(rows, (int)i, deadline_passed(d, rows, (int)i) ? d->final.number : d->head.number);
-    struct rpc_answers r = quorum_wait(d, items, n);
-    JSON *unanswered = json_array();
-    JSON *ends = json_array();
-    for (size_t i = 0; i < n; i++)
-        if (!judge(d, rows, (int)i, &r.a[i], ends))
-            json_array_append_new(unanswered, json_integer(row_int(rows, (int)i, "id")));
-    rpc_answers_done(&r);
-    end(d, ends);
-    look_again(d, unanswered);
+    if (n > 0)
+        look_at(d, rows, n);
     return true;
 }
 
