@@ -12,18 +12,29 @@
 #include "base/log.h"
 #include "settle/desk.h"
 
-enum { LOOKS = 200, EVERY_MS = 1000 };
+enum { LOOKS = 200, PASSES = 5, EVERY_MS = 1000 };
+
+/* A transaction that used some of the nonces: a batch of ours used many of them, and is read once. */
+struct landed { struct receipt receipt; uint64_t time; bool recorded; };
+
+/* What one round of looks finds, committed at its end: what is due next must not wait for a statement each. */
+struct look {
+    struct desk *d;
+    const struct db_rows *rows;
+    struct landed *landed;
+    size_t landed_count;
+    json_t *proofs, *ends, *unanswered;
+};
 
 static bool deadline_passed(const struct desk *d, const struct db_rows *rows, int i)
 {
     return (int64_t)d->final.time >= row_int(rows, i, "dead_after");
 }
 
-/* Proven dead; end() books it. */
-static void is_dead(json_t *ends, const struct db_rows *rows, int i, const char *state, const char *note)
+static void is_dead(struct look *l, int i, const char *state, const char *note)
 {
-    json_array_append_new(ends, json_pack("{s:I, s:s, s:s, s:I}", "id", (json_int_t)row_int(rows, i, "id"), "state", state, "note", note,
-                                          "dead_after", (json_int_t)row_int(rows, i, "dead_after")));
+    json_array_append_new(l->ends, json_pack("{s:I, s:s, s:s, s:I}", "id", (json_int_t)row_int(l->rows, i, "id"), "state", state, "note",
+                                             note, "dead_after", (json_int_t)row_int(l->rows, i, "dead_after")));
 }
 
 static void look_again(struct desk *d, const json_t *ids)
@@ -35,20 +46,20 @@ static void look_again(struct desk *d, const json_t *ids)
         (void)!db_wait(d->db, "authorizations_look_again", &a, clock_mono_ms() + DESK_DB_MS, NULL);
 }
 
-/* All at once: what is due next must not wait for a statement each. Where it cannot be booked now, each is soon looked at again. */
+/* Where it cannot be booked now, each is soon looked at again. */
 static void end(struct desk *d, const json_t *ends)
 {
     if (json_array_size(ends) == 0)
         return;
     DB_ARGS a = { 0 };
-    size_t i;
-    json_t *e;
     OWNED char *text = json_write(ends);
     arg_text(&a, text);
     arg_text(&a, d->by);
     FAILPOINT("settler-before-end");
     const bool ok = db_wait(d->db, "authorizations_end", &a, clock_mono_ms() + DESK_DB_MS, NULL) == DB_OK;
     JSON *open = json_array();
+    size_t i;
+    json_t *e;
     json_array_foreach(ends, i, e)
         if (!ok)
             json_array_append(open, json_object_get(e, "id"));
@@ -70,92 +81,126 @@ static void puzzle(struct desk *d, int64_t id, const char *fact)
     (void)!db_wait(d->db, "authorization_puzzles", &a, clock_mono_ms() + DESK_DB_MS, NULL);
 }
 
-/* Its own Transfer is there. What else a transaction of ours proves is recorded with it. */
-static void proven(struct desk *d, int64_t id, const struct auth_event *e, const struct receipt *r, uint64_t block_time)
-{
-    if (!desk_deep(d, e->block) || desk_mined(d, r, block_time))
-        return;
-    json_t *proofs = json_array();
-    desk_add_proof(proofs, id, e, block_time);
-    (void)desk_record(d, proofs, NULL, NULL);
-}
-
 /* Not by its Transfer: it can end only as the final chain says, or a person must decide. */
-static void not_proven(struct desk *d, const struct db_rows *rows, int i, const struct auth_event *e, json_t *ends)
+static void not_proven(struct look *l, int i, const struct auth_event *e)
 {
-    if (e->block > d->final.number)
+    if (e->block > l->d->final.number)
         return;
     struct address payee;
     OWNED char *note = NULL;
     if (e->kind == AUTH_EVENT_CANCELED)
         note = str_format("cancelled by the payer in %s", hash_text(&e->tx).s);
-    else if (e->kind == AUTH_EVENT_TRANSFER && row_copy(rows, i, "payee", payee.b, 20) && !address_eq(&e->to, &payee))
+    else if (e->kind == AUTH_EVENT_TRANSFER && row_copy(l->rows, i, "payee", payee.b, 20) && !address_eq(&e->to, &payee))
         note = str_format("spent elsewhere in %s", hash_text(&e->tx).s);
     if (note) {
-        is_dead(ends, rows, i, "void", note);
+        is_dead(l, i, "void", note);
         return;
     }
     OWNED char *fact = str_format("its nonce is used in %s without the Transfer that it stands for", hash_text(&e->tx).s);
-    puzzle(d, row_int(rows, i, "id"), fact);
+    puzzle(l->d, row_int(l->rows, i, "id"), fact);
 }
 
-static void used(struct desk *d, const struct db_rows *rows, int i, json_t *ends)
+static struct landed *already_read(struct look *l, const struct auth_key *key, struct auth_event *ret)
 {
-    SCOPE(receipt_done) struct receipt receipt = { .found = false };
+    for (size_t k = 0; k < l->landed_count; k++)
+        if (receipt_find(&l->landed[k].receipt, &key->asset, &key->payer, &key->nonce, ret))
+            return &l->landed[k];
+    return NULL;
+}
+
+/* Reads the transaction that used it. What else one of ours proves is recorded with it. */
+static struct landed *read_landed(struct look *l, int i, const struct auth_key *key, struct auth_event *ret)
+{
+    struct landed *x = &l->landed[l->landed_count];
+    struct log_place place;
+    enum seek s = desk_seek(l->d, l->rows, i, &place);
+    if (s == SEEK_NONE && deadline_passed(l->d, l->rows, i))
+        puzzle(l->d, row_int(l->rows, i, "id"), "its nonce is used, and the node has no log of it");
+    if (s != SEEK_FOUND || !desk_landed(l->d, &place, &x->receipt, &x->time))
+        return NULL;
+    l->landed_count++;
+    x->recorded = desk_mined(l->d, &x->receipt, x->time);
+    return receipt_find(&x->receipt, &key->asset, &key->payer, &key->nonce, ret) ? x : NULL;
+}
+
+static void used(struct look *l, int i)
+{
     struct auth_key key;
     struct auth_event e;
-    struct log_place place;
-    uint64_t time;
-    enum seek s = desk_seek(d, rows, i, &place);
-    if (s == SEEK_NONE && deadline_passed(d, rows, i))
-        puzzle(d, row_int(rows, i, "id"), "its nonce is used, and the node has no log of it");
-    if (s != SEEK_FOUND || !desk_landed(d, &place, &receipt, &time))
+    desk_key(l->rows, i, &key);
+    const struct landed *x = already_read(l, &key, &e);
+    if (!x)
+        x = read_landed(l, i, &key, &e);
+    if (!x)
         return;
-    desk_key(rows, i, &key);
-    if (!receipt_find(&receipt, &key.asset, &key.payer, &key.nonce, &e))
-        return;
-    if (desk_proves(&e, rows, i))
-        proven(d, row_int(rows, i, "id"), &e, &receipt, time);
-    else
-        not_proven(d, rows, i, &e, ends);
+    if (!desk_proves(&e, l->rows, i))
+        not_proven(l, i, &e);
+    else if (!x->recorded && desk_deep(l->d, e.block))
+        desk_add_proof(l->proofs, row_int(l->rows, i, "id"), &e, x->time);
 }
 
-/* What its flag says of each. Those without an answer are soon looked at again. */
-static void judge(struct desk *d, const struct db_rows *rows, const enum flag *flag)
+static void judge(struct look *l, int i, enum flag flag)
 {
-    JSON *ends = json_array(), *unanswered = json_array();
-    for (int i = 0; i < db_count(rows); i++)
-        if (flag[i] == FLAG_NO_ANSWER)
-            json_array_append_new(unanswered, json_integer(row_int(rows, i, "id")));
-        else if (flag[i] == FLAG_USED)
-            used(d, rows, i, ends);
-        else if (deadline_passed(d, rows, i))
-            is_dead(ends, rows, i, "expired", "unused at a final block past its deadline");
-    end(d, ends);
-    look_again(d, unanswered);
+    if (flag == FLAG_NO_ANSWER)
+        json_array_append_new(l->unanswered, json_integer(row_int(l->rows, i, "id")));
+    else if (flag == FLAG_USED)
+        used(l, i);
+    else if (deadline_passed(l->d, l->rows, i))
+        is_dead(l, i, "expired", "unused at a final block past its deadline");
 }
 
-bool desk_resolve(struct desk *d)
+static void commit(struct look *l)
 {
-    if (!d->new_head && clock_mono_ms() < d->resolve_at_ms)
-        return true;
-    d->resolve_at_ms = clock_mono_ms() + EVERY_MS;
+    if (json_array_size(l->proofs) > 0)
+        (void)desk_record(l->d, json_incref(l->proofs), NULL, NULL);
+    end(l->d, l->ends);
+    look_again(l->d, l->unanswered);
+}
+
+static void look_at(struct desk *d, const struct db_rows *rows, size_t n)
+{
+    OWNED struct landed *landed = mem_new(n * sizeof *landed);
+    JSON *proofs = json_array();
+    JSON *ends = json_array();
+    JSON *unanswered = json_array();
+    struct look l = { .d = d, .rows = rows, .landed = landed, .proofs = proofs, .ends = ends, .unanswered = unanswered };
+    OWNED uint64_t *at = mem_new(n * sizeof *at);
+    OWNED enum flag *flag = mem_new(n * sizeof *flag);
+    for (size_t i = 0; i < n; i++)               /* at the final block once its time decides, at the head before */
+        at[i] = deadline_passed(d, rows, (int)i) ? d->final.number : d->head.number;
+    desk_flags(d, rows, at, flag);
+    for (size_t i = 0; i < n; i++)
+        judge(&l, (int)i, flag[i]);
+    commit(&l);
+    for (size_t k = 0; k < l.landed_count; k++)
+        receipt_done(&landed[k].receipt);
+}
+
+/* Looks at what is due, LOOKS of it and as many of the released; *ret_more: there may be more. False: the database was away. */
+static bool look(struct desk *d, bool *ret_more)
+{
     DB_ARGS a = { 0 };
     DB_ROWS *rows = NULL;
     arg_text(&a, d->net->id);
     arg_int(&a, LOOKS);
     if (db_wait(d->db, "authorizations_look", &a, clock_mono_ms() + DESK_DB_MS, &rows) != DB_OK)
         return false;
-    size_t n = (size_t)db_count(rows);
-    if (n == 0)
+    const size_t n = (size_t)db_count(rows);
+    *ret_more = n >= LOOKS;
+    if (n > 0)
+        look_at(d, rows, n);
+    return true;
+}
+
+/* All of what is due, or the last of it would be known later than it was said; but other work has its turn in between. */
+bool desk_resolve(struct desk *d)
+{
+    if (!d->new_head && clock_mono_ms() < d->resolve_at_ms)
         return true;
-    if (n >= LOOKS)
-        d->resolve_at_ms = 0;                    /* there may be more: at once */
-    OWNED uint64_t *at = mem_new(n * sizeof *at);
-    OWNED enum flag *flag = mem_new(n * sizeof *flag);
-    for (size_t i = 0; i < n; i++)               /* at the final block once its time decides, at the head before */
-        at[i] = deadline_passed(d, rows, (int)i) ? d->final.number : d->head.number;
-    desk_flags(d, rows, at, flag);
-    judge(d, rows, flag);
+    d->resolve_at_ms = clock_mono_ms() + EVERY_MS;
+    bool more = true;
+    for (int i = 0; i < PASSES && more; i++)
+        if (!look(d, &more))
+            return false;
     return true;
 }

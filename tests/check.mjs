@@ -92,9 +92,16 @@ const threaded = once(() => build('tsan', {
 const released = once(() => build('release', { folder: join(root, 'build') }));
 const clanged = once(() => build('clang', { env: { CC: 'clang' } }));
 
-// A file of node's tests; what it said is shown when it has ended, and the counts come from its TAP.
-async function nodeFile(file, { env, minutes, nice = 0 }) {
+// A test file's name in what is shown, and in the lists below: drills may be called as scenarios are.
+function nameOf(file) {
     const name = basename(file, '.test.mjs');
+    return basename(dirname(file)) === 'drills' ? `drills/${name}` : name;
+}
+
+// A file of node's tests; what it said is shown when it has ended, and the counts come from its TAP. `turn` tells several runs of
+// one file apart.
+async function nodeFile(file, { env, minutes, nice = 0, turn = '' }) {
+    const name = `${nameOf(file)}${turn}`;
     const [spec, tap, log] = ['spec', 'tap', 'log'].map((kind) => join(builds, `tests/${name}.${kind}`));
     mkdirSync(dirname(tap), { recursive: true });
     rmSync(tap, { force: true });
@@ -111,7 +118,9 @@ async function nodeFile(file, { env, minutes, nice = 0 }) {
 // Most tests wait for blocks most of the time, so several files run at once, those of all suites that run together; the
 // longest begin first, or the run would end with one of them alone.
 const AT_ONCE = 7;
-const longest = ['refunds', 'relayer', 'scan', 'facilitator', 'crash', 'tokens', 'operate', 'lookups', 'refunds-found', 'pay', 'free-repeats'];
+const longest = ['drills/lost-replies', 'drills/failpoints', 'drills/facilitator', 'drills/failpoints-money', 'drills/failpoints-mpp',
+    'drills/hostile', 'drills/cases', 'refunds', 'relayer', 'scan', 'facilitator', 'crash', 'tokens', 'operate', 'lookups',
+    'refunds-found', 'pay', 'free-repeats'];
 const queue = [];
 let busy = 0;
 
@@ -128,16 +137,16 @@ function next() {
 }
 
 function rank({ file }) {
-    const at = longest.indexOf(basename(file, '.test.mjs'));
+    const at = longest.indexOf(nameOf(file));
     return at < 0 ? longest.length : at;
 }
 
-async function nodeTests(files, { env = {}, minutes, nice, places = 1 } = {}) {
+async function nodeTests(files, { env = {}, minutes, nice, turn, round = 0, places = 1 } = {}) {
     const results = files.map((file) => new Promise((done) => {
-        queue.push({ file, options: { env, minutes, nice }, places, done });
+        queue.push({ file, options: { env, minutes, nice, turn }, round, places, done });
     }));
     setImmediate(() => { // when the others have put theirs in
-        queue.sort((a, b) => rank(a) - rank(b));
+        queue.sort((a, b) => a.round - b.round || rank(a) - rank(b));
         next();
     });
     return judged(sum(await Promise.all(results)), 0);
@@ -188,12 +197,12 @@ async function drills({ env: world }) {
     const figures = join(builds, 'drills.txt');
     mkdirSync(builds, { recursive: true });
     rmSync(figures, { force: true });
-    const results = [];
-    for (const seed of seeds) {
+    const results = await Promise.all(seeds.map((seed, round) => {
         say(`seed ${seed} (PAYONCE_SEED=${seed} ./check drills${long ? ' --long' : ''} does the same again)`);
-        results.push(await nodeTests(files('drills'),
-            { env: { ...env, PAYONCE_SEED: seed, PAYONCE_FIGURES: figures }, minutes: long ? 90 : 25, places: 2 }));
-    }
+        return nodeTests(files('drills'), {
+            env: { ...env, PAYONCE_SEED: seed, PAYONCE_FIGURES: figures }, minutes: long ? 90 : 25, places: 2, turn: `-${seed}`, round,
+        });
+    }));
     if (existsSync(figures))
         say(`\n${figuresTable(readFileSync(figures, 'utf8'))}`);
     return sum(results);
@@ -270,8 +279,8 @@ const suites = {
         run: () => withWorlds((env) => nodeTests(files('scenarios', isClient), env)),
     },
     drills: {
-        what: 'lost replies, kill -9, lying RPC, hostile payers: at random, seeds printed (--long; only when named)',
-        onlyWhenNamed: true,
+        what: 'lost replies, kill -9, lying RPC, hostile payers: at random, seeds printed (--long: ten seeds, in full)',
+        together: true,
         run: () => withWorlds(drills),
     },
     'bad-input': {

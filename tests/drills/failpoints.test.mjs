@@ -42,35 +42,42 @@ const killed = (role, kinds) => async (world, chance) => {
     return { ...await judge(world, buyers), in_review: reviews, kills: ends.length };
 };
 
-// What the settler does only when the chain gives it reason to.
+// What the settler does only when the chain gives it reason to, while somebody buys.
 const reasons = {
-    'settler-before-scan': async (world) => {
+    'settler-before-scan': async (world, buyer) => {
+        const end = buyer.buy();
         await world.chain.mine();
+        await end;
     },
-    'settler-before-end': async (world) => {        // a released authorization runs out
+    'settler-before-end': async (world, buyer) => {        // a released authorization runs out
+        const end = buyer.buy();
         await (await begin(world, '/test/read?status=404')).answer;
+        await end;
     },
     'settler-before-undo': async (world, buyer) => {
-        await world.waitFor(() => buyer.end, 'it is paid', 60_000);
+        await buyer.buy();
         await world.chain.reorg(3);
         await world.waitFor(async () => (await world.sql('SELECT 1 FROM undone_proofs')).length > 0, 'it is withdrawn', 60_000);
     },
-    'settler-before-replace': async (world) => {    // its fee is not enough any more
-        const dear = toHex(10n ** 12n);
-        for (const end = Date.now() + 40_000; Date.now() < end && world.isUp('settler'); await world.pause(300))
-            await world.chain.rpc.call('anvil_setNextBlockBaseFeePerGas', dear);
-        await world.chain.rpc.call('anvil_setNextBlockBaseFeePerGas', toHex(10n ** 9n));
+    'settler-before-replace': async (world, buyer) => {    // sent, and before it is mined its fee is not enough any more
+        const { rpc } = world.chain;
+        await rpc.call('evm_setIntervalMining', 0);
+        const end = buyer.buy();
+        await world.waitFor(async () => (await world.sql("SELECT 1 FROM authorizations WHERE state = 'sent'")).length > 0, 'it is sent');
+        const cost = (wei) => rpc.call('anvil_setNextBlockBaseFeePerGas', toHex(wei));
+        await cost(10n ** 12n);
+        await rpc.call('evm_setIntervalMining', 1);
+        for (const limit = Date.now() + 80_000; Date.now() < limit && world.isUp('settler'); await world.pause(300))
+            await cost(10n ** 12n);
+        await cost(10n ** 9n);
+        await end;
     },
 };
 
 const reasoned = (point) => async (world, chance) => {
     await world.chain.mine(20);
     const buyer = newBuyer(world, chance, await world.newPayer(), point, 'write');
-    await diesAt(world, 'settler', point, async () => {
-        const end = buyer.buy();
-        await reasons[point](world, buyer);
-        await end;
-    });
+    await diesAt(world, 'settler', point, () => reasons[point](world, buyer));
     await allDecided(world);
     return { ...await judge(world, [buyer]), kills: 1 };
 };

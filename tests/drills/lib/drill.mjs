@@ -27,10 +27,14 @@ export function drill(name, options, body, { minutes = long ? 50 : 8 } = {}) {
         const began = Date.now();
         world.checkBooks = (deadlineMs) => audit(world, deadlineMs);
         const unknowns = new Unknowns(world);
-        const figures = await body(world, chance);
-        const books = await audit(world);
-        const known = await unknowns.judge();
-        say(name, { ...figures, ...books, ...known, seconds: Math.round((Date.now() - began) / 1000) });
+        try {
+            const figures = await body(world, chance);
+            const books = await audit(world);
+            const known = await unknowns.judge();
+            say(name, { ...figures, ...books, ...known, seconds: Math.round((Date.now() - began) / 1000) });
+        } finally {
+            await unknowns.stop();
+        }
     }));
 }
 

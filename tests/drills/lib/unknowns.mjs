@@ -50,10 +50,15 @@ export class Unknowns {
         }
     }
 
-    // The end: nobody asks any more. Resolves to the figures.
-    async judge() {
+    // Nobody asks any more.
+    async stop() {
         this.#over = true;
         await this.asking;
+    }
+
+    // The end. Resolves to the figures.
+    async judge() {
+        await this.stop();
         assert.deepEqual(this.#past, [], 'told to be known by a time that is over');
         assert.deepEqual(this.#missed, [], 'not known by the time that was told before');
         const rows = await this.world.sql(`SELECT encode(s.id, 'hex') AS id, s.money, extract(epoch FROM s.ended_at) * 1000 AS ended,
