@@ -122,15 +122,35 @@ function forgotten() {
             }
         });
 
-    scenario('a person pays by hand what was held, with the debt\'s own memo: it is found, and not paid again', {}, async (world) => {
-        const { payer, id, nonce } = await owed(world);
-        const { status } = await payByHand(world, wallet, payer, { nonce });
-        assert.equal(status, 'success');
+    scenario('a person pays by hand, with the debt\'s own memo: it is found, and not paid again', {}, async (world) => {
+        for (const held of [true, false]) {
+            const { payer, id, nonce } = await owed(world);
+            if (held) {
+                assert.equal((await world.payonce(['refunds', 'hold', id, '--note', 'I pay it'])).code, 0);
+                await settleTempo(world);
+            }
+            assert.equal((await payByHand(world, wallet, payer, { nonce })).status, 'success');
+            if (!held)
+                await settleTempo(world);
+            const debt = await once(world, payer);
+            assert.deepEqual(await refundsOf(world, payer), []);
+            assert.match((await world.payonce(['refunds', 'show', id])).stdout, new RegExp(`refunded in ${debt.refund_tx}`));
+            await booksOfTempo(world);
+            await world.stop('settler');
+        }
+    });
+
+    scenario('a person pays by hand what is paid already: nothing stops him, and the auditor tells', {}, async (world) => {
         await settleTempo(world);
-        const debt = await once(world, payer);
-        assert.deepEqual(await refundsOf(world, payer), []);
-        assert.match((await world.payonce(['refunds', 'show', id])).stdout, new RegExp(`refunded in ${debt.refund_tx}`));
+        const { payer } = await failed(world);
+        const { nonce } = await once(world, payer);
         await booksOfTempo(world);
+        await payByHand(world, wallet, payer, { nonce });
+        const { code, stdout } = await world.waitFor(async () => {
+            const audit = await world.payonce(['auditor', '--once'], { config: world.tempoConfig });
+            return audit.code !== 0 && /wrong state|doubled refund/.test(audit.stdout) && audit;
+        }, 'the auditor tells of it');
+        assert.equal(code, 1, stdout);
     });
 
     scenario('a wallet that is not known paid it: a person says whose it was, and it is paid no more', {}, async (world) => {
