@@ -1,5 +1,6 @@
-/* "Did you take my money?" One authorization, by what identifies it: settled, void, expired, or possible until a time,
- * with the block that says so, signed. And the keys that this and receipts are signed with. */
+/* "Did you take my money?" One authorization, by what identifies it (its nonce; on Tempo the transaction's hash): settled,
+ * void, expired, or possible until a time, with the block that says so, signed. And the keys that this and receipts are
+ * signed with. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,12 +15,12 @@ static const uint64_t LATEST = 253402300799; /* the year 9999 */
 struct question {
     const struct net *net;
     struct address payer;
-    struct hash32 nonce;
-    json_t *answer; /* NULL: not known */
+    struct hash32 nonce; /* on Tempo: the transaction's hash */
+    json_t *answer;      /* NULL: not known */
     const struct seat *seat;
     int64_t final, scanned, head;
     int64_t valid_before, block_time; /* as whoever asks has signed it, 0: not said; of the block `scanned` */
-    bool known, unavailable, used, unread;
+    bool known, unavailable, used, unread, others;
 };
 
 /* ---- keys ---- */
@@ -45,8 +46,9 @@ struct step keys_begin(struct request *rq)
 
 static json_t *begin_answer(const struct question *q)
 {
-    return json_pack("{s:s, s:s, s:s, s:s}", "network", q->net->id, "payer", address_checksum(&q->payer).s, "nonce",
-                     hash_text(&q->nonce).s, "issued_at", time_iso(clock_wall_s()).s);
+    return json_pack("{s:s, s:s, s:s, s:s}", "network", q->net->id, "payer", address_checksum(&q->payer).s,
+                     q->net->tempo ? "transaction" : "nonce", hash_text(&q->nonce).s, "issued_at",
+                     time_iso(clock_wall_s()).s);
 }
 
 static void conclude(json_t *o, const char *status, int64_t block, bool final, const char *why)
@@ -107,19 +109,34 @@ static struct step reply_answer(struct request *rq, json_t *answer)
 
 /* ---- one that is not known here: the token's own flag, at a final block up to which every transfer to us is known ---- */
 
+/* How that is said: of the flag, or of a transaction. */
+struct words {
+    const char *used, *expired, *possible;
+};
+static const struct words of_flag = {
+    "it was used or cancelled, and no money of it came to this seller",
+    "it was unused at a final block whose time is at or past its validBefore",
+    "it is unused, and was not presented here; it can be used until its own validBefore",
+};
+static const struct words of_transaction = {
+    "it was mined, and no money of it came to this seller",
+    "no money of it came to this seller up to a final block whose time is at or past its valid_before",
+    "no money of it came to this seller yet; it can be mined until its own valid_before",
+};
+
 /* Only who signed it knows its validBefore; what is said of it stands in what is signed. */
 static void from_flag(json_t *o, const struct question *q)
 {
+    const struct words *say = q->net->tempo ? &of_transaction : &of_flag;
     if (q->valid_before)
         json_object_set_new(o, "valid_before", json_string(time_iso(q->valid_before).s));
     json_object_set_new(o, "block_time", json_string(time_iso(q->block_time).s));
     if (q->used) {
-        conclude(o, "void", q->scanned, true, "it was used or cancelled, and no money of it came to this seller");
+        conclude(o, "void", q->scanned, true, say->used);
     } else if (q->valid_before && q->block_time >= q->valid_before) {
-        conclude(o, "expired", q->scanned, true, "it was unused at a final block whose time is at or past its validBefore");
+        conclude(o, "expired", q->scanned, true, say->expired);
     } else {
-        conclude(o, "possible", q->scanned, true,
-                 "it is unused, and was not presented here; it can be used until its own validBefore");
+        conclude(o, "possible", q->scanned, true, say->possible);
         if (q->valid_before)
             set_until(o, q, q->valid_before);
     }
@@ -130,9 +147,27 @@ static struct step from_chain(struct request *rq)
     struct question *q = request_memory(rq, sizeof *q);
     if (q->unread)
         return request_reply(rq, reply_problem(rq, ERR_CHAIN_UNAVAILABLE, NULL, NULL));
+    if (q->others)
+        return request_reply(rq, reply_problem(rq, ERR_NOT_FOUND, "Somebody else sent this transaction.", NULL));
     json_t *o = begin_answer(q);
     from_flag(o, q);
     return reply_answer(rq, o);
+}
+
+/* Mined up to the block that was scanned: used. */
+static void have_mined(void *arg, const struct rpc_answer *answers, size_t n)
+{
+    struct question *q = request_memory(arg, sizeof *q);
+    SCOPE(receipt_done) struct receipt r = { .found = false };
+    struct block b;
+    q->unread = n != 2 || answers[0].rc != RPC_OK || !receipt_read(answers[0].result, &r) || answers[1].rc != RPC_OK ||
+                !block_read(answers[1].result, &b);
+    if (!q->unread) {
+        q->block_time = (int64_t)b.time;
+        q->used = r.found && r.block <= (uint64_t)q->scanned;
+        q->others = r.found && r.has_from && !address_eq(&r.from, &q->payer);
+    }
+    request_go(arg, from_chain);
 }
 
 static void have_flags(void *arg, const struct rpc_answer *answers, size_t n)
@@ -150,7 +185,17 @@ static void have_flags(void *arg, const struct rpc_answer *answers, size_t n)
     request_go(arg, from_chain);
 }
 
-static struct step ask_chain(struct request *rq, struct question *q)
+static struct step ask_receipt(struct request *rq, struct question *q)
+{
+    struct rpc_item items[] = {
+        { "eth_getTransactionReceipt", json_pack("[s]", hash_text(&q->nonce).s) },
+        { "eth_getBlockByNumber", json_pack("[o, b]", rpc_u64((uint64_t)q->scanned), 0) },
+    };
+    rpc_start(q->seat->rpc, items, COUNT(items), have_mined, rq);
+    return request_wait(rq);
+}
+
+static struct step ask_flags(struct request *rq, struct question *q)
 {
     struct gateway *g = request_app(rq);
     struct rpc_item items[TOKENS_MAX + 1];
@@ -176,7 +221,7 @@ static struct step have_books(struct request *rq)
         return reply_answer(rq, MOVE(q->answer));
     if (q->scanned < 0)
         return request_reply(rq, reply_problem(rq, ERR_CHAIN_UNAVAILABLE, "This network was not read yet.", NULL));
-    return ask_chain(rq, q);
+    return q->net->tempo ? ask_receipt(rq, q) : ask_flags(rq, q);
 }
 
 static void have_row(void *arg, enum db_rc rc, const struct db_rows *rows)
@@ -231,16 +276,18 @@ struct step authorization_begin(struct request *rq, struct slice path)
     DB_ARGS a = { 0 };
     if (!read_question(g, path, q))
         return request_reply(
-            rq, reply_problem(rq, ERR_NOT_FOUND, "Ask for /authorizations/{network}/{payer}/{nonce}.", NULL));
+            rq, reply_problem(rq, ERR_NOT_FOUND,
+                              "Ask for /authorizations/{network}/{payer}/{nonce}, on Tempo with the transaction's hash.", NULL));
     if (!read_deadline(request_query(rq), q))
         return request_reply(
             rq, reply_problem(rq, ERR_BAD_REQUEST, "The query may be ?valid_before= and unix seconds.", NULL));
     OWNED char *assets = assets_text(q->net);
     q->seat = gateway_seat(g, q->net);
     arg_text(&a, q->net->id);
-    arg_text(&a, assets);
+    if (!q->net->tempo)
+        arg_text(&a, assets);
     arg_bytes(&a, q->payer.b, 20);
     arg_bytes(&a, q->nonce.b, 32);
-    db_call(g->db, "authorization_read", &a, clock_mono_ms() + READ_MS, have_row, rq);
+    db_call(g->db, q->net->tempo ? "charge_read" : "authorization_read", &a, clock_mono_ms() + READ_MS, have_row, rq);
     return request_wait(rq);
 }

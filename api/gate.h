@@ -1,7 +1,7 @@
 /* One paid call, from its payment header to its answer: what its phases keep, and the phases that name each other.
  *
  *   gate.c         route, payment header, who is it                  -> challenge, or look it up
- *   gate_x402.c, gate_mpp.c, gate_mpp_proof.c  the rails: how a payment is read and checked, and told of in its own headers
+ *   gate_x402.c, gate_mpp.c, gate_mpp_proof.c, gate_mpp_pull.c  the rails: how a payment is read and checked, and told of in its own headers
  *   gate_repeat.c  a cacheable question: asked and paid for before?  -> the answer, not charged, or go on as if new
  *   gate_verify.c  our terms, then the chain, then accept            -> refused, or run the work
  *   gate_work.c    the upstream, then finish, then wait for proof    -> the answer
@@ -122,6 +122,8 @@ struct step gate_x402(struct request *rq, struct slice header, int version) MUST
 struct step gate_mpp(struct request *rq, struct slice credential) MUST_CHECK;
 struct step gate_mpp_fault(struct request *rq, enum mpp_fault f, const char *detail) MUST_CHECK; /* refused: nothing moved for it */
 phase gate_mpp_push;                 /* what did its transaction do? */
+phase gate_mpp_pull;                 /* may we send it? */
+phase gate_mpp_balance;              /* can its payer pay? then gate_accept */
 void gate_mpp_done(struct call *c);
 /* call->payment, as orders know one: the challenge is its nonce. */
 void gate_mpp_payment(struct call *c, const struct address *payer, int64_t valid_before);

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-enum { FIND_MS = 5000, PULL_NEEDS_S = 3, UNSEEN_MS = 4000 };
+enum { FIND_MS = 5000, UNSEEN_MS = 4000 };
 
 static struct slice key_of(const struct gateway *g, size_t i)
 {
@@ -68,25 +68,6 @@ void gate_mpp_payment(struct call *c, const struct address *payer, int64_t valid
     a->signature_n = 32;
 }
 
-/* Its terms stand in the challenge, which is ours; what is left is the one call that it may make. */
-static struct step pull(struct request *rq)
-{
-    struct call *c = gate_call(rq);
-    struct mpp_call *m = &c->mpp;
-    struct tempo_transfer t;
-    const struct tempo_signed *tx = &m->credential.tx;
-    const enum mpp_fault f = mpp_pull_check(&m->credential, &m->asked, gate_chain_ms(c) / 1000);
-    if (f != MPP_FAULT_NONE)
-        return gate_mpp_fault(rq, f, NULL);
-    if (!tempo_transfer_read(tx->tx.call.input, &t))
-        return gate_mpp_fault(rq, MPP_FAULT_TX_CALLDATA, NULL);
-    m->charge.memo = t.memo;
-    m->charge.raw = (struct slice){ (const char *)m->credential.raw, m->credential.raw_n };
-    c->need_s = PULL_NEEDS_S;
-    gate_mpp_payment(c, &tx->sender, (int64_t)tx->tx.valid_before);
-    return gate_presented(rq);
-}
-
 static struct step known(struct request *rq)
 {
     struct call *c = gate_call(rq);
@@ -101,7 +82,7 @@ static struct step fresh(struct request *rq)
     if (!c->seat->pinned)
         return gate_problem(rq, ERR_CHAIN_UNAVAILABLE, NULL);
     c->mpp.give_up_ms = clock_mono_ms() + UNSEEN_MS;
-    return c->mpp.credential.mode == MPP_PULL ? pull(rq) : gate_mpp_push(rq);
+    return c->mpp.credential.mode == MPP_PULL ? gate_mpp_pull(rq) : gate_mpp_push(rq);
 }
 
 /* One hash, one use: what this transaction did is said by the chain, and it is not this call's any more. */
@@ -221,9 +202,11 @@ void gate_mpp_done(struct call *c)
 
 /* ---- as a rail ---- */
 
+/* What its payer sent was proven before it was looked up. */
 static struct step verify(struct request *rq)
 {
-    return gate_accept(rq);
+    const struct call *c = gate_call(rq);
+    return c->mpp.credential.mode == MPP_PULL ? gate_mpp_balance(rq) : gate_accept(rq);
 }
 
 /* What its payer sent is there; what is for us to send was signed all the same. */

@@ -11,6 +11,7 @@ struct seen {
     struct address asset, from, to;
     struct amount amount;
     bool has_nonce, receipt, movement; /* the journal has its entry as what came in; as what went out */
+    bool optional;                     /* the journal need not have one */
 };
 struct seen_list {
     struct seen *of;
@@ -25,8 +26,8 @@ struct audit_wallet {
     uint64_t start, block;
 };
 
-/* Every Transfer of the network's tokens from or to the wallet in its booked blocks, in order. False: the chain cannot
- * be read. */
+/* Every Transfer of the network's tokens from or to the wallet in its booked blocks, in order, and those of other tokens
+ * that name us. False: the chain cannot be read. */
 bool audit_chain(struct rpc *rpc, const struct net *n, const struct audit_wallet *w, struct seen_list *ret) MUST_CHECK;
 void seen_done(struct seen_list *l);
 struct seen *audit_find(struct seen_list *l, const struct hash32 *tx, uint64_t log_index);

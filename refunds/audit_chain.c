@@ -1,9 +1,10 @@
 /* The chain as the auditor sees it: logs only, by a reader that shares nothing with the settler's. */
 #include <string.h>
 
+#include "chain/tempo_tx.h"
 #include "refunds/audit.h"
 
-enum { SPAN_MAX = 2000 };
+enum { SPAN_MAX = 2000, MEMO_TAG = 5, MEMO_REALM = 10 };
 
 /* What belongs together in a transaction: AuthorizationUsed(wallet, nonce) and the token's next log, or a Transfer and
  * TransferWithMemo right behind it. */
@@ -79,7 +80,14 @@ static json_t *filter(const struct net *n, uint64_t from, uint64_t to, const str
                      "topics", topics);
 }
 
-static bool read_transfer(const json_t *log, struct seen *ret)
+/* Of any token, with a memo. */
+static json_t *named_filter(uint64_t from, uint64_t to, const struct address *wallet)
+{
+    json_t *topics = json_pack("[s, n, o]", hash_text(&topic_transfer_with_memo).s, topic_of_address(wallet));
+    return json_pack("[{s:o, s:o, s:o}]", "fromBlock", rpc_u64(from), "toBlock", rpc_u64(to), "topics", topics);
+}
+
+static bool read_transfer(const json_t *log, size_t topic_count, struct seen *ret)
 {
     const json_t *topics = json_object_get(log, "topics");
     struct hash32 from, to;
@@ -88,7 +96,7 @@ static bool read_transfer(const json_t *log, struct seen *ret)
     if (!rpc_read_hash(json_object_get(log, "transactionHash"), &ret->tx) ||
         !rpc_read_u64(json_object_get(log, "logIndex"), &ret->log_index) ||
         !rpc_read_u64(json_object_get(log, "blockNumber"), &ret->block) ||
-        !rpc_read_address(json_object_get(log, "address"), &ret->asset) || json_array_size(topics) != 3 ||
+        !rpc_read_address(json_object_get(log, "address"), &ret->asset) || json_array_size(topics) != topic_count ||
         !rpc_read_hash(json_array_get(topics, 1), &from) || !rpc_read_hash(json_array_get(topics, 2), &to))
         return false;
     memcpy(ret->from.b, from.b + 12, 20);
@@ -109,8 +117,33 @@ static bool read_transfers(const struct rpc_answer *a, struct seen_list *ret)
     json_array_foreach(a->result, i, log)
     {
         struct seen s;
-        if (!read_transfer(log, &s))
+        if (!read_transfer(log, 3, &s))
             return false;
+        keep(ret, &s);
+    }
+    return true;
+}
+
+/* On Tempo a transfer of any token is ours to give back where its memo names us: the tag of such memos, then the
+ * realm. It is told by the log right behind it. Under a realm that is ours no more it may be booked, and need not be. */
+static bool read_named(const struct net *n, const struct rpc_answer *a, struct seen_list *ret)
+{
+    static const uint8_t tag[MEMO_TAG] = { 0xef, 0x1e, 0xd7, 0x12, 0x01 };
+    const struct hash32 realm = keccak256(n->realm, strlen(n->realm));
+    size_t i;
+    json_t *log;
+    if (a->rc != RPC_OK || !json_is_array(a->result))
+        return false;
+    json_array_foreach(a->result, i, log)
+    {
+        struct seen s;
+        struct hash32 memo;
+        if (!read_transfer(log, 4, &s) || !rpc_read_hash(json_array_get(json_object_get(log, "topics"), 3), &memo))
+            return false;
+        if (s.log_index == 0 || !tempo_is_token(&s.asset) || memcmp(memo.b, tag, MEMO_TAG) != 0)
+            continue;
+        s.log_index--;
+        s.optional = memcmp(memo.b + MEMO_TAG, realm.b, MEMO_REALM) != 0;
         keep(ret, &s);
     }
     return true;
@@ -159,9 +192,11 @@ static bool read_range(struct rpc *rpc, const struct net *n, const struct audit_
         { "eth_getLogs", filter(n, from, to, &topic_transfer, NULL, NULL, &w->address) },
         { "eth_getLogs",
           filter(n, from, to, &topic_authorization_used, &topic_transfer_with_memo, &w->address, NULL) },
+        { "eth_getLogs", n->tempo ? named_filter(from, to, &w->address) : NULL },
     };
-    struct rpc_answers r = rpc_wait(rpc, items, COUNT(items));
-    const bool ok = read_transfers(&r.a[0], ret) && read_transfers(&r.a[1], ret) && read_nonces(&r.a[2], ret);
+    struct rpc_answers r = rpc_wait(rpc, items, COUNT(items) - (n->tempo ? 0 : 1));
+    const bool ok = read_transfers(&r.a[0], ret) && read_transfers(&r.a[1], ret) && read_nonces(&r.a[2], ret) &&
+                    (!n->tempo || read_named(n, &r.a[3], ret));
     rpc_answers_done(&r);
     return ok;
 }

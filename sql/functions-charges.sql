@@ -100,3 +100,24 @@ BEGIN
                      'amount', d.amount::text, 'to', hex_text(d.payer), 'source_transaction', hex_text(d.tx), 'source_log', d.log_index)
                      ORDER BY d.log_index)::text FROM debts d WHERE d.network = p_network AND d.tx = p_tx);
 END $$;
+
+-- What authorization_read says of others, of one transaction of a payer's: presented here, or found on the chain.
+CREATE FUNCTION charge_read(p_network text, p_payer bytea, p_tx bytea)
+RETURNS TABLE (state text, dead_after bigint, ended boolean, receipt bytea, tx bytea, block bigint, why text, head bigint, final bigint,
+    final_time bigint, scanned bigint) LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN QUERY
+    SELECT CASE WHEN t.tx IS NOT NULL THEN 'settled' ELSE x.state END, x.dead_after, x.ended, x.receipt, coalesce(x.tx, t.tx),
+           coalesce(x.block, t.block), x.why, n.head, n.final, n.final_time,
+           (SELECT min(s.block) FROM scans s WHERE s.network = p_network)
+      FROM networks n
+      LEFT JOIN LATERAL (
+           SELECT a.state::text, a.dead_after, a.ended_at IS NOT NULL AS ended, o.receipt::bytea, p.tx::bytea, p.block, a.end_note AS why
+             FROM charges c JOIN authorizations a ON a.id = c.authorization_id JOIN orders o ON o.id = a.order_id
+             LEFT JOIN proofs p ON p.authorization_id = a.id
+            WHERE c.network = p_network AND c.tx = p_tx AND a.payer = p_payer) x ON true
+      LEFT JOIN LATERAL (
+           SELECT v.tx::bytea, v.block FROM transfers v WHERE v.network = p_network AND v.tx = p_tx AND v.sender = p_payer
+            ORDER BY v.log_index LIMIT 1) t ON true
+     WHERE n.id = p_network;
+END $$;

@@ -7,7 +7,7 @@ BEGIN
     END LOOP;
     FOR f IN SELECT p.oid::regprocedure AS name, r.role
                FROM (VALUES
-                ('payonce_gateway', ARRAY['instance_beat', 'instance_end', 'network_pin', 'order_find', 'order_accept', 'order_begin', 'charge_find', 'charge_refuse', 'charge_debts', 'order_finish',
+                ('payonce_gateway', ARRAY['instance_beat', 'instance_end', 'network_pin', 'order_find', 'order_accept', 'order_begin', 'charge_find', 'charge_refuse', 'charge_debts', 'charge_read', 'order_finish',
                     'orders_delivered', 'events_note', 'order_by_id', 'order_by_receipt', 'order_by_payment_id', 'orders_by_ids',
                     'answer_by_order', 'money_counts',
                      'order_named', 'metrics_read', 'networks_finality', 'settlement_find', 'settlement_accept', 'settlement_read',

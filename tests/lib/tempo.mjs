@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { encodeFunctionData, hexToBytes, keccak256, stringToBytes, toHex } from 'viem';
 import { prepareTransactionRequest, sendTransactionSync, signTransaction } from 'viem/actions';
+import { Actions } from 'viem/tempo';
 import { TEMPO } from '../../dev/config.mjs';
 import { PATH_USD, TEMPO_ID, tokenAbi } from '../../dev/tempo.mjs';
 import { asOwner, bytea, checkSum } from './ledger.mjs';
@@ -10,6 +11,7 @@ import { freshAccount } from './payment.mjs';
 import { testTools } from './world.mjs';
 
 export { PATH_USD, TEMPO };
+const { token: tokens } = Actions;
 export const mppPrice = (amount = '250', changes = {}) => ({ network: TEMPO, token: 'pathUSD', amount, ...changes });
 
 // What tests buy on both rails, or on Tempo alone.
@@ -155,4 +157,14 @@ export async function tempoBooksAgree(world, deadlineMs = 60_000) {
     assert.equal(reports.length, 2);
     const audit = await world.payonce(['auditor', '--once']);
     assert.equal(audit.code, 0, `payonce auditor --once:\n${audit.stdout}${audit.stderr}`);
+}
+
+// A dollar that nobody configured, made by the node's own factory; all of it is the payer's.
+export async function strangeToken(world, payer, atoms = 1_000_000n) {
+    const client = tempoClient(world, payer.account);
+    const fees = { feeToken: PATH_USD, gas: 20_000_000n };
+    const { token } = await tokens.createSync(client, { name: 'StrangeUSD', symbol: 'STRANGE', currency: 'USD', ...fees });
+    await tokens.grantRolesSync(client, { token, roles: ['issuer'], to: payer.address, ...fees });
+    await tokens.mintSync(client, { token, to: payer.address, amount: atoms, ...fees });
+    return token.toLowerCase();
 }

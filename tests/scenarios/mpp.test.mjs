@@ -6,23 +6,21 @@ import { registerExactEvmScheme } from '@x402/evm/exact/client';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { ALPHA_USD } from '../../dev/tempo.mjs';
 import { Agent } from '../lib/agent.mjs';
-import { asOwner, bytea } from '../lib/ledger.mjs';
+import { asOwner } from '../lib/ledger.mjs';
 import { authorize, decode, paymentId, paymentV2 } from '../lib/payment.mjs';
-import { TEMPO, challenge, challengesOf, credential, memoOf, mppFetch, onTempo, push, sendMemo, signPull, tempoPayer } from '../lib/tempo.mjs';
+import { TEMPO, challenge, challengesOf, credential, debtsTo, memoOf, mppFetch, onTempo, push, sendMemo, signPull, strangeToken, tempoBooksAgree,
+    tempoPayer, untilDebts } from '../lib/tempo.mjs';
 import { inWorld } from '../lib/world.mjs';
 
-const scenario = (name, options, body) => test(name, { timeout: 240_000 }, inWorld(onTempo(options), body));
+// Each ends with books that are the chains', by `payonce reconcile` and `payonce auditor`.
+const scenario = (name, options, body) => test(name, { timeout: 240_000 }, inWorld(onTempo(options), async (world) => {
+    await body(world);
+    await tempoBooksAgree(world);
+}));
 const PATH = '/test/tempo';
 const receiptIn = (header) => JSON.parse(Buffer.from(header, 'base64url').toString('utf8'));
 const present = (world, path, authorization, { headers, ...options } = {}) =>
     world.request(path, { ...options, headers: { ...headers, authorization } });
-const debtsOf = (world, payer) => world.sql(`SELECT '0x' || encode(id, 'hex') AS id, cause, state, amount::text, network,
-        '0x' || encode(asset, 'hex') AS asset, '0x' || encode(tx, 'hex') AS tx, order_id IS NOT NULL AS has_order
-   FROM debts WHERE payer = ${bytea(payer.address)} ORDER BY created_at, amount`);
-const untilDebts = (world, payer, count) => world.waitFor(async () => {
-    const rows = await debtsOf(world, payer);
-    return rows.length === count && rows;
-}, `${count} debt(s) to ${payer.address}`, 30_000);
 const runs = async (world, target) => (await world.calls()).filter((call) => call.target === target).length;
 
 function served(answer) {
@@ -142,7 +140,7 @@ function replayed() {
             assert.equal(receipts[0].externalId, ch.charge.externalId);
         }
         assert.equal(await world.tempo.balanceOf(world.payTo), 500n);
-        assert.deepEqual(await debtsOf(world, payer), []);
+        assert.deepEqual(await debtsTo(world, payer), []);
     });
 
     scenario('a payment id: found again, and a second payment under it is owed back', {}, async (world) => {
@@ -228,6 +226,7 @@ function wrong() {
         ['one unit short', (ch) => ({ amount: Number(ch.charge.amount) - 1 }), ['249']],
         ['one unit over', (ch) => ({ amount: Number(ch.charge.amount) + 1 }), ['251']],
         ['in another token', () => ({ token: ALPHA_USD }), ['250']],
+        ['in a token that nobody configured', async (ch, world, payer) => ({ token: await strangeToken(world, payer) }), ['250']],
         ['in two halves', (ch) => ({
             calls: [125, 126].map((amount) => ({ to: ch.charge.recipient, amount: amount - (amount === 126 ? 1 : 0), memo: memoOf(ch) })),
         }), ['125', '125']],
@@ -238,7 +237,7 @@ function wrong() {
             const payer = await tempoPayer(world);
             await world.tempo.fund(payer.address, 1_000n, ALPHA_USD);
             const ch = await challenge(world, PATH);
-            const { hash, authorization } = await push(world, payer, ch, change(ch));
+            const { hash, authorization } = await push(world, payer, ch, await change(ch, world, payer));
             const problem = noChallenge(await present(world, PATH, authorization), 403, 'payment_owed');
             assert.equal(problem.money, 'moved');
             assert.equal(problem.transaction, hash);
@@ -249,6 +248,18 @@ function wrong() {
             const again = noChallenge(await present(world, PATH, authorization), 403, 'payment_owed');
             assert.ok(again.refunds.every(({ state }) => state === 'owed'), JSON.stringify(again.refunds));
         }
+        assert.deepEqual(await world.calls(), []);
+    });
+
+    scenario('two halves in two transactions: each of them is owed back, also by whoever presents one of them alone', {}, async (world) => {
+        const payer = await tempoPayer(world);
+        const ch = await challenge(world, PATH);
+        const halves = [await push(world, payer, ch, { amount: 125 }), await push(world, payer, ch, { amount: 125 })];
+        for (const { authorization, hash } of halves)
+            assert.equal(noChallenge(await present(world, PATH, authorization), 403, 'payment_owed').transaction, hash);
+        const debts = await untilDebts(world, payer, 2);
+        assert.deepEqual(debts.map(({ tx }) => tx).sort(), halves.map(({ hash }) => hash).sort());
+        assert.ok(debts.every(({ amount }) => amount === '125'));
         assert.deepEqual(await world.calls(), []);
     });
 
@@ -286,7 +297,7 @@ function late() {
         await world.waitFor(async () => (await world.sql("SELECT 1 FROM transfers WHERE class = 'suspense' AND memo IS NOT NULL")).length === 1,
             'the scan has it');
         await world.pause(3_000);
-        assert.deepEqual(await debtsOf(world, payer), []); // somebody may still come with it
+        assert.deepEqual(await debtsTo(world, payer), []); // somebody may still come with it
         await asOwner(world, 'UPDATE transfers SET block_time = block_time - 1000');
         const [debt] = await untilDebts(world, payer, 1);
         assert.deepEqual([debt.cause, debt.tx], ['unclaimed', hash]);
@@ -364,7 +375,7 @@ function killed() {
                     served(last);
                     paid += 250n;
                     assert.equal(await world.tempo.balanceOf(world.payTo), paid, `${step} ${mode}`);
-                    assert.deepEqual(await debtsOf(world, payer), []);
+                    assert.deepEqual(await debtsTo(world, payer), []);
                 }
         });
 }
