@@ -10,14 +10,23 @@ enum { READ_MS = 5000 };
 
 static const char style[] =
     ":root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;margin:0 auto;max-width:70rem;padding:1rem}"
-    "table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid "
-    "#888;overflow-wrap:anywhere}"
-    "td.n{text-align:right;font-variant-numeric:tabular-nums}div{overflow-x:auto}";
+    "table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #888}"
+    "th,td.n{white-space:nowrap}td{min-width:8rem;overflow-wrap:anywhere}td.n{min-width:0;text-align:right;"
+    "font-variant-numeric:tabular-nums}div{overflow-x:auto}";
 
 struct question {
     json_t *reports;
     bool unavailable;
 };
+
+/* "on_chain": On chain. */
+static void heading(struct buf *b, const char *key)
+{
+    buf_printf(b, "<th scope=\"col\">%c", key[0] - 'a' + 'A');
+    for (const char *c = key + 1; *c; c++)
+        buf_printf(b, "%c", *c == '_' ? ' ' : *c);
+    buf_puts(b, "</th>");
+}
 
 static void table(struct buf *b, const char *caption, const json_t *rows, const char *const *keys, size_t n)
 {
@@ -26,7 +35,7 @@ static void table(struct buf *b, const char *caption, const json_t *rows, const 
     buf_printf(b, "<h3>%s</h3>\n<div tabindex=\"0\" role=\"region\" aria-label=\"%s\"><table><thead><tr>", caption,
                caption);
     for (k = 0; k < n; k++)
-        buf_printf(b, "<th scope=\"col\">%s</th>", keys[k]);
+        heading(b, keys[k]);
     buf_puts(b, "</tr></thead><tbody>\n");
     json_array_foreach(rows, i, row)
     {
@@ -46,7 +55,7 @@ static void table(struct buf *b, const char *caption, const json_t *rows, const 
 static void one_network(struct buf *b, const json_t *r)
 {
     static const char *const wallets[] = { "account", "symbol",   "opening",   "entries",
-                                           "closing", "on_chain", "difference" };
+                                           "closing", "on_chain", "difference", "note" };
     static const char *const liabilities[] = { "asset", "account", "open_debts", "suspense", "trial_balance" };
     static const char *const differences[] = { "what", "asset", "expected", "found", "owner", "reason" };
     const size_t n = books_differences(r);

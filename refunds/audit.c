@@ -15,7 +15,7 @@ struct audit {
     struct db *db;
     struct rpc *rpc;
     const struct net *n;
-    struct audit_wallet wallet[64];
+    struct audit_wallet *wallet;
     size_t wallets;
     uint64_t start; /* what came in up to here is in the opening balances */
     uint64_t until; /* the block that everything is compared at */
@@ -76,7 +76,8 @@ static bool read_chain(struct audit *a)
     DB_ROWS *rows = NULL;
     if (!ask(a, "audit_scans", &rows))
         return false;
-    for (int i = 0; i < db_count(rows) && a->wallets < COUNT(a->wallet); i++) {
+    a->wallet = mem_new((size_t)db_count(rows) * sizeof *a->wallet + 1);
+    for (int i = 0; i < db_count(rows); i++) {
         struct audit_wallet *w = &a->wallet[a->wallets++];
         (void)row_copy(rows, i, "wallet", w->address.b, 20);
         w->refund = row_is(rows, i, "role", "refund");
@@ -417,6 +418,7 @@ json_t *audit_network(struct db *db, struct rpc *rpc, const struct net *n)
     json_decref(a.totals);
     json_decref(a.payouts);
     db_rows_free(a.debts);
+    free(a.wallet);
     seen_done(&a.seen);
     if (ok)
         return a.differences;

@@ -78,6 +78,15 @@ static void compare_wallet(json_t *report, const char *account, const char *asse
                  "books, or is in them twice");
 }
 
+static bool is_named(const struct net *n, const char *wallet)
+{
+    struct address a;
+    bool named = false;
+    for (size_t i = 0; i < n->wallet_count && address_read(wallet, strlen(wallet), &a); i++)
+        named = named || address_eq(&n->wallets[i], &a);
+    return named;
+}
+
 static bool add_wallet(json_t *report, struct rpc *rpc, const struct net *n, const struct db_rows *rows, int i,
                        uint64_t block)
 {
@@ -91,12 +100,14 @@ static bool add_wallet(json_t *report, struct rpc *rpc, const struct net *n, con
     if (!sum_add(&d, slice_of(on_chain.s)) || !sum_take(&d, slice_of(closing)))
         return false;
     const unsigned decimals = asset_decimals(n, 1, n->id, asset, &symbol);
+    const bool former = strncmp(account, "assets:wallet:", 14) == 0 && !is_named(n, wallet);
     json_array_append_new(json_object_get(report, "wallets"),
-                          json_pack("{s:s, s:s, s:s, s:s, s:i, s:s, s:s, s:I, s:s, s:s, s:s}", "account", account,
+                          json_pack("{s:s, s:s, s:s, s:s, s:i, s:s, s:s, s:I, s:s, s:s, s:s, s:s}", "account", account,
                                     "wallet", wallet, "asset", asset, "symbol", symbol, "decimals", (int)decimals,
                                     "opening", row_text(rows, i, "opening").p, "entries",
                                     row_text(rows, i, "entries").p, "count", (json_int_t)row_int(rows, i, "count"),
-                                    "closing", closing, "on_chain", on_chain.s, "difference", sum_text(&d).s));
+                                    "closing", closing, "on_chain", on_chain.s, "difference", sum_text(&d).s, "note",
+                                    former ? "not in the configuration any more; read on" : ""));
     compare_wallet(report, account, asset, closing, on_chain.s);
     return true;
 }
@@ -194,7 +205,7 @@ static void csv_list(struct buf *b, const json_t *report, const char *list, cons
 char *books_csv(const json_t *report)
 {
     static const char *const wallets[] = { "account", "asset", "symbol",  "decimals", "opening",
-                                           "entries", "count", "closing", "on_chain", "difference" };
+                                           "entries", "count", "closing", "on_chain", "difference", "note" };
     static const char *const differences[] = { "what", "asset", "expected", "found", "owner", "reason" };
     struct buf b = { 0 };
     csv_list(&b, report, "wallets", wallets, COUNT(wallets));

@@ -22,7 +22,7 @@ struct refunds {
     const struct key *wallet; /* NULL: none */
     struct address relayer;
     struct book_wallet
-        *wallets; /* what money is paid to, the refund wallet, and those that were refund wallets before */
+        *wallets; /* what money is paid to, the refund wallet, and those that were either before */
     size_t wallet_count;
     bool pinned, refused;
     int64_t *pay_at_ms;  /* a policy */

@@ -104,8 +104,8 @@ static json_t *named_wallets(const struct refunds *r)
 }
 
 /* Another refund wallet than the one that signed what is still open is refused: two wallets could pay one debt. Those
- * that paid before are read on, since what they sent is in the books. Asked again and again: a person may name one
- * more. */
+ * that paid or were paid to before are read on, since what they sent and got is in the books. Asked again and again: a
+ * person may name one more. */
 static bool pin(struct refunds *r, const struct settler_turn *t)
 {
     JSON *list = named_wallets(r);
@@ -125,8 +125,12 @@ static bool pin(struct refunds *r, const struct settler_turn *t)
     r->pinned = !refused;
     for (int i = 0; r->pinned && i < db_count(rows); i++) {
         struct address former;
-        if (row_copy(rows, i, "former", former.b, 20))
-            add_wallet(r, &former, true);
+        if (!row_copy(rows, i, "former", former.b, 20))
+            continue;
+        if (!wallet_of(r, &former))
+            log_info("ledger.read_on", "network=%s wallet=%s hint=not in the configuration any more, and its books go on",
+                     r->net->id, address_lower(&former).s);
+        add_wallet(r, &former, row_bool(rows, i, "refund"));
     }
     if (r->pinned && !r->checker)
         r->checker = checker_new(t->loop, t->rpc);

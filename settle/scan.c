@@ -192,6 +192,33 @@ static bool scan_wallet(struct desk *d, const struct address *wallet, bool ours)
     return ok;
 }
 
+static bool is_named(const struct net *n, const struct address *wallet)
+{
+    bool named = false;
+    for (size_t i = 0; i < n->wallet_count; i++)
+        named = named || address_eq(&n->wallets[i], wallet);
+    for (size_t i = 0; i < n->served_count; i++)
+        named = named || address_eq(&n->served[i], wallet);
+    return named;
+}
+
+/* Wallets that the configuration does not name any more: what was signed for them can still land there, and their books go on. */
+static bool scan_former(struct desk *d)
+{
+    DB_ARGS a = { 0 };
+    DB_ROWS *rows = NULL;
+    bool ok = true;
+    arg_text(&a, d->net->id);
+    if (db_wait(d->db, "receiving_wallets", &a, clock_mono_ms() + DESK_DB_MS, &rows) != DB_OK)
+        return false;
+    for (int i = 0; i < db_count(rows); i++) {
+        struct address wallet;
+        if (row_copy(rows, i, "wallet", wallet.b, 20) && !is_named(d->net, &wallet))
+            ok = scan_wallet(d, &wallet, true) && ok;
+    }
+    return ok;
+}
+
 static void reconcile(struct desk *d)
 {
     DB_ARGS a = { 0 };
@@ -214,5 +241,5 @@ bool desk_scan(struct desk *d)
         ok = scan_wallet(d, &d->net->wallets[i], true) && ok;
     for (size_t i = 0; i < d->net->served_count; i++)
         ok = scan_wallet(d, &d->net->served[i], false) && ok;
-    return ok;
+    return scan_former(d) && ok;
 }

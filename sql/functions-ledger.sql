@@ -200,22 +200,29 @@ END $$;
 -- ---- which wallets are ours, and where they stood when the books began ----
 
 -- [{"address", "role"}]. verdict: ok; wallet_changed: another refund wallet has signed what is not proven dead or done. former: a row each
--- of the other wallets that refunds were paid from.
-CREATE FUNCTION wallets_pin(p_network text, p_wallets text) RETURNS TABLE (verdict text, former bytea) LANGUAGE plpgsql AS $$
+-- of the other wallets of ours, which are read on: those that refunds were paid from (refund), and those that were paid to.
+CREATE FUNCTION wallets_pin(p_network text, p_wallets text) RETURNS TABLE (verdict text, former bytea, refund boolean) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
-DECLARE refund bytea := (SELECT decode(v->>'address', 'hex') FROM jsonb_array_elements(p_wallets::jsonb) v WHERE v->>'role' = 'refund');
+DECLARE pays bytea := (SELECT decode(v->>'address', 'hex') FROM jsonb_array_elements(p_wallets::jsonb) v WHERE v->>'role' = 'refund');
 BEGIN
-    IF EXISTS (SELECT 1 FROM debts d WHERE d.network = p_network AND d.state = 'paying' AND d.wallet <> coalesce(refund, d.wallet)) THEN
-        RETURN QUERY SELECT 'wallet_changed', NULL::bytea;
+    IF EXISTS (SELECT 1 FROM debts d WHERE d.network = p_network AND d.state = 'paying' AND d.wallet <> coalesce(pays, d.wallet)) THEN
+        RETURN QUERY SELECT 'wallet_changed', NULL::bytea, NULL::boolean;
         RETURN;
     END IF;
-    UPDATE wallets SET role = 'former' WHERE network = p_network AND role = 'refund' AND address <> refund;
+    UPDATE wallets SET role = 'former' WHERE network = p_network AND role = 'refund' AND address <> pays;
     INSERT INTO wallets (network, address, role)
     SELECT p_network, decode(v->>'address', 'hex'), v->>'role' FROM jsonb_array_elements(p_wallets::jsonb) v
     ON CONFLICT (network, address) DO UPDATE SET role = excluded.role
      WHERE wallets.role <> excluded.role AND (excluded.role = 'refund' OR wallets.role NOT IN ('refund', 'former'));
-    RETURN QUERY SELECT 'ok', w.address::bytea FROM (SELECT 1) one LEFT JOIN wallets w ON w.network = p_network
-                    AND w.role IN ('refund', 'former') AND w.address IS DISTINCT FROM refund;
+    RETURN QUERY SELECT 'ok', w.address::bytea, w.role <> 'receive' FROM (SELECT 1) one LEFT JOIN wallets w ON w.network = p_network
+                    AND (w.role IN ('refund', 'former') OR (w.role = 'receive' AND NOT EXISTS (SELECT 1
+                         FROM jsonb_array_elements(p_wallets::jsonb) v WHERE decode(v->>'address', 'hex') = w.address)))
+                    AND w.address IS DISTINCT FROM pays;
+END $$;
+-- What the books know as paid to, also what the configuration does not name any more.
+CREATE FUNCTION receiving_wallets(p_network text) RETURNS TABLE (wallet bytea) LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN QUERY SELECT w.address::bytea FROM wallets w WHERE w.network = p_network AND w.role = 'receive';
 END $$;
 
 -- Where the scan of what leaves a wallet stands. A new one begins where the scan of what comes in stands, so that one balance opens both.

@@ -19,7 +19,7 @@ BEGIN
                     'relay_open', 'relay_authorizations', 'proofs_record', 'authorizations_look', 'authorizations_look_again', 'authorization_end', 'authorizations_end', 'authorization_doubted', 'authorization_puzzles',
                     'orders_sweep', 'relay_replace', 'relay_drop', 'relay_capped', 'relay_carried', 'blocks_to_check', 'block_undone',
                     'scan_cursor', 'charges_look', 'orphans_book', 'transfers_known', 'scan_record', 'reconcile', 'money_counts',
-                    'wallets_pin', 'movement_cursor', 'wallet_open', 'movements_record', 'journal_round', 'wallet_checked', 'gas_due', 'gas_record', 'gas_balance',
+                    'wallets_pin', 'receiving_wallets', 'movement_cursor', 'wallet_open', 'movements_record', 'journal_round', 'wallet_checked', 'gas_due', 'gas_record', 'gas_balance',
                     'debts_approve', 'payouts_due', 'refund_funds_seen', 'payouts_sign', 'payout_store', 'payout_put_off', 'payout_spent', 'payouts_looked', 'payout_elsewhere', 'refund_store', 'refunds_look', 'refund_end',
                     'books_at', 'books_block', 'reconciliation_add']),
                 ('payonce_operator', ARRAY['events_broken', 'order_refunds', 'order_timeline', 'repeats_of', 'server_facts', 'order_by_id', 'order_by_receipt', 'order_by_payment_id', 'money_counts',

@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { run } from '../../dev/process.mjs';
+import { isSound, looks, openBrowser } from '../lib/browser.mjs';
 import { asOwner, begin, isPaid, submit } from '../lib/ledger.mjs';
 import { paymentId } from '../lib/payment.mjs';
 import { booksAgree, late, liability, policy, refundWallet, refunding, untilDebt } from '../lib/refunds.mjs';
@@ -107,6 +108,23 @@ describe('books', () => {
         assert.match((await world.payonce(['reconcile', '--csv'])).stdout, /^network,block,account,asset/);
     });
 
+    test('the report as a page, in a browser: no violation, nothing from elsewhere, nothing too wide', { timeout: 300_000 }, async () => {
+        const url = `http://127.0.0.1:${world.ports.admin}/reconciliation`;
+        const browser = await openBrowser();
+        try {
+            for (const look of looks)
+                await isSound(browser, url, 'reconciliation', look, async (page) => {
+                    assert.match(await page.textContent('main'), /No difference/);
+                    assert.match(await page.textContent('thead'), /On chain/);
+                });
+        } finally {
+            await browser.close();
+        }
+        const csp = (await fetch(url, { headers: { accept: 'text/html' } })).headers.get('content-security-policy');
+        assert.match(csp, /default-src 'none'/);
+        assert.doesNotMatch(csp, /unsafe/);
+    });
+
     test('a person corrects: by one more entry, once, with a reason and a name', async () => {
         const correct = async (amount, debit, credit, note, asset = 'USDC') => {
             const args = ['--asset', asset, '--amount', amount, '--debit', debit, '--credit', credit, '--note', note];
@@ -173,16 +191,45 @@ const plants = [
     ['unbalanced', `DELETE FROM postings WHERE entry_id = ${sale} AND amount < 0`],
 ];
 
+// What `look` resolves to while it is planted; then all is as it was.
+async function planted(text, look) {
+    await world.stop('settler');
+    await asOwner(world, `DROP SCHEMA IF EXISTS kept CASCADE; CREATE SCHEMA kept; CREATE TABLE kept.entries AS TABLE payonce.entries;
+        CREATE TABLE kept.postings AS TABLE payonce.postings; CREATE TABLE kept.debts AS TABLE payonce.debts`);
+    await plant(text);
+    try {
+        return await look();
+    } finally {
+        await plant(`DELETE FROM postings; DELETE FROM entries; INSERT INTO entries OVERRIDING SYSTEM VALUE SELECT * FROM kept.entries;
+            INSERT INTO postings SELECT * FROM kept.postings; UPDATE debts d SET amount = k.amount, state = k.state, refund_tx = k.refund_tx
+              FROM kept.debts k WHERE k.id = d.id`);
+    }
+}
+
+describe('reconcile finds', () => {
+    const reconciled = async () => {
+        const { code, stdout } = await world.payonce(['reconcile', '--json']);
+        return { code, differences: JSON.parse(stdout).differences };
+    };
+    for (const [what, owner, text] of [
+        ['liabilities:refunds-owed', 'finance', "UPDATE debts SET state = 'owed', refund_tx = NULL"],
+        ['trial balance', 'operator', `DELETE FROM postings WHERE entry_id = ${sale} AND amount < 0`],
+        ['assets:wallet:', 'finance', `DELETE FROM postings WHERE entry_id = ${sale}; DELETE FROM entries WHERE id = ${sale}`],
+    ])
+        test(what, { timeout: 300_000 }, async () => {
+            const { code, differences } = await planted(text, reconciled);
+            assert.equal(code, 1);
+            const found = differences.find((one) => one.what.startsWith(what));
+            assert.ok(found && found.reason.length > 10, JSON.stringify(differences));
+            assert.equal(found.owner, owner);
+            assert.equal((await reconciled()).code, 0, 'it is whole again');
+        });
+});
+
 describe('the auditor finds', () => {
     for (const [kind, text] of plants)
         test(`${kind}: ${text.replace(/\s+/g, ' ').slice(0, 60)}`, { timeout: 300_000 }, async () => {
-            await world.stop('settler');
-            await asOwner(world, 'DROP SCHEMA IF EXISTS kept CASCADE; CREATE SCHEMA kept; CREATE TABLE kept.entries AS TABLE payonce.entries;'
-                + 'CREATE TABLE kept.postings AS TABLE payonce.postings; CREATE TABLE kept.debts AS SELECT id, amount FROM payonce.debts');
-            await plant(text);
-            const { code, found } = await audit();
-            await plant(`DELETE FROM postings; DELETE FROM entries; INSERT INTO entries OVERRIDING SYSTEM VALUE SELECT * FROM kept.entries;
-                INSERT INTO postings SELECT * FROM kept.postings; UPDATE debts d SET amount = k.amount FROM kept.debts k WHERE k.id = d.id`);
+            const { code, found } = await planted(text, audit);
             assert.equal(code, 1, 'nothing was found');
             assert.ok(found.some((d) => d.kind === kind), JSON.stringify(found, null, 1));
             assert.equal((await audit()).code, 0, 'it is whole again');

@@ -1,13 +1,13 @@
 // Receipts as the world sees them: signed, checked by anybody, and a page in a real browser.
 import assert from 'node:assert/strict';
-import { createRequire } from 'node:module';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { verifyTypedData } from 'viem';
 import { labelled } from '../../dev/accounts.mjs';
 import { NETWORK } from '../../dev/config.mjs';
 import { secretFile } from '../../dev/place.mjs';
+import { isSound, looks, openBrowser } from '../lib/browser.mjs';
 import { begin, isPaid, publicOrder, submit } from '../lib/ledger.mjs';
 import { freshAccount, paymentId } from '../lib/payment.mjs';
 import { late, refunding, untilDebt } from '../lib/refunds.mjs';
@@ -180,40 +180,18 @@ describe('receipts', () => {
 describe('in a browser', () => {
     let browser;
     before(async () => {
-        const { chromium } = await import('playwright-core');
-        browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
+        browser = await openBrowser();
     }, { timeout: 300_000 });
     after(() => browser?.close());
 
-    const looks = [['light', 1200], ['dark', 1200], ['light', 360]];
-    for (const [colorScheme, width] of looks)
-        test(`${colorScheme}, ${width} pixels: no violation, nothing from elsewhere, nothing too wide`, { timeout: 300_000 }, async () => {
-            const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-            for (const [n, page2] of pages.entries()) {
-                const context = await browser.newContext({ colorScheme, viewport: { width, height: 900 }, bypassCSP: false });
-                const page = await context.newPage();
-                const asked = [], said = [];
-                page.on('request', (request) => asked.push(request.url()));
-                page.on('console', (message) => said.push(message.text()));
-                await page.goto(world.gateway + page2);
-                assert.match(await page.textContent('h1'), /Paid once|Refunded in full/);
-                assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector('main')).maxWidth), '736px', 'no style');
-                assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'it is wider than the window');
-                await page.keyboard.press('Tab');
-                assert.equal(await page.evaluate(() => document.activeElement.tagName), 'A');
-                assert.deepEqual(asked.filter((url) => !url.startsWith(world.gateway)), []);
-                assert.deepEqual(said.filter((text) => /policy|refused/i.test(text)), []);
-                const { violations } = await (async () => {
-                    await page.evaluate(axe);
-                    return page.evaluate(() => axe.run());
-                })();
-                assert.deepEqual(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]), []);
-                const shots = process.env.PAYONCE_SCREENSHOTS;
-                if (shots) {
-                    mkdirSync(shots, { recursive: true });
-                    await page.screenshot({ path: join(shots, `receipt-${n}-${colorScheme}-${width}.png`), fullPage: true });
-                }
-                await context.close();
-            }
+    for (const look of looks)
+        test(`${look[0]}, ${look[1]} pixels: no violation, nothing from elsewhere, nothing too wide`, { timeout: 300_000 }, async () => {
+            for (const [n, path] of pages.entries())
+                await isSound(browser, world.gateway + path, `receipt-${n}`, look, async (page) => {
+                    assert.match(await page.textContent('h1'), /Paid once|Refunded in full/);
+                    assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector('main')).maxWidth), '736px', 'no style');
+                    await page.keyboard.press('Tab');
+                    assert.equal(await page.evaluate(() => document.activeElement.tagName), 'A');
+                });
         });
 });
