@@ -33,7 +33,8 @@ const fates = {
     v1_settle_failure_drained: { 1: (world, { address }) => world.chain.fund(address, 1n) },
 };
 // These ask about a payment that an earlier scenario settled.
-const continues = { replay_same_payment: true, fac_settle_again: true, fac_verify_after_settle: true, v1_replay_same_payment: true };
+const continues = { replay_same_payment: true, fac_settle_again: true, fac_verify_after_settle: true, v1_replay_same_payment: true,
+    v1_replay_on_v2_facilitator: true };
 
 // scenario: { place of the call: [status, reason or success], ... }
 const settled = [200, 'success'];
@@ -54,6 +55,7 @@ const differences = {
     fac_settle_again: { 0: settled },
     v1_replay_same_payment: { 0: [200, 'invalid_transaction_state'], 1: settled },
     v1_settle_failure_double_submit: { 3: settled },
+    v1_replay_on_v2_facilitator: { 0: [200, 'invalid_transaction_state'] },
 };
 
 const say = ({ status, answer }) => [status, answer?.isValid ? 'valid' : answer?.success ? 'success'

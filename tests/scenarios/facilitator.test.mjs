@@ -217,6 +217,18 @@ describe('a facilitator', () => {
                 refused(await call(world, copy(body, change)), reason);
     });
 
+    // SELLERS.md, of its last table: what the official facilitator would take (blocks of a second here: 4 + 3 + 2 s are needed).
+    test('a deadline that is too near to be mined by, and one too far away to be proven dead', async () => {
+        const due = (seconds) => ({ authorization: { change: { validBefore: String(Math.floor(Date.now() / 1000) + seconds) } } });
+        for (const seconds of [7, 120 + 600 + 10]) {
+            const body = await ask(payer, due(seconds));
+            refused(await verify(world, body), 'invalid_exact_evm_payload_authorization_valid_before');
+            refused(await settle(world, body), 'invalid_exact_evm_payload_authorization_valid_before');
+        }
+        for (const seconds of [15, 120 + 600 - 10])
+            assert.equal((await verify(world, await ask(payer, due(seconds)))).json.isValid, true);
+    });
+
     test('v1 takes more than the price, as its own facilitator does, and settles what was signed', async () => {
         const one = await world.newPayer();
         const body = await ask(one, { version: 1, authorization: { change: { value: '1500' } } });
