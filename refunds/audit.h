@@ -26,8 +26,8 @@ struct audit_wallet {
     uint64_t start, block;
 };
 
-/* Every Transfer of the network's tokens from or to the wallet in its booked blocks, in order, and those of other tokens
- * that name us. False: the chain cannot be read. */
+/* Every Transfer of the network's tokens from or to the wallet in its booked blocks, in order, and those of other
+ * tokens that name us. False: the chain cannot be read. */
 bool audit_chain(struct rpc *rpc, const struct net *n, const struct audit_wallet *w, struct seen_list *ret) MUST_CHECK;
 void seen_done(struct seen_list *l);
 struct seen *audit_find(struct seen_list *l, const struct hash32 *tx, uint64_t log_index);

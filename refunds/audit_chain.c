@@ -1,8 +1,8 @@
 /* The chain as the auditor sees it: logs only, by a reader that shares nothing with the settler's. */
 #include <string.h>
 
-#include "chain/tempo_tx.h"
 #include "refunds/audit.h"
+#include "settle/keyed.h"
 
 enum { SPAN_MAX = 2000, MEMO_TAG = 5, MEMO_REALM = 10 };
 
@@ -124,8 +124,9 @@ static bool read_transfers(const struct rpc_answer *a, struct seen_list *ret)
     return true;
 }
 
-/* On Tempo a transfer of any token is ours to give back where its memo names us: the tag of such memos, then the
- * realm. It is told by the log right behind it. Under a realm that is ours no more it may be booked, and need not be. */
+/* Where transfers carry memos, one of any token is ours to give back if its memo names us: the tag of such memos, then
+ * the realm. It is told by the log right behind it. Under a realm that is ours no more it may be booked, and need not
+ * be. */
 static bool read_named(const struct net *n, const struct rpc_answer *a, struct seen_list *ret)
 {
     static const uint8_t tag[MEMO_TAG] = { 0xef, 0x1e, 0xd7, 0x12, 0x01 };
@@ -140,7 +141,7 @@ static bool read_named(const struct net *n, const struct rpc_answer *a, struct s
         struct hash32 memo;
         if (!read_transfer(log, 4, &s) || !rpc_read_hash(json_array_get(json_object_get(log, "topics"), 3), &memo))
             return false;
-        if (s.log_index == 0 || !tempo_is_token(&s.asset) || memcmp(memo.b, tag, MEMO_TAG) != 0)
+        if (s.log_index == 0 || !keyed_token(&s.asset) || memcmp(memo.b, tag, MEMO_TAG) != 0)
             continue;
         s.log_index--;
         s.optional = memcmp(memo.b + MEMO_TAG, realm.b, MEMO_REALM) != 0;
@@ -192,11 +193,11 @@ static bool read_range(struct rpc *rpc, const struct net *n, const struct audit_
         { "eth_getLogs", filter(n, from, to, &topic_transfer, NULL, NULL, &w->address) },
         { "eth_getLogs",
           filter(n, from, to, &topic_authorization_used, &topic_transfer_with_memo, &w->address, NULL) },
-        { "eth_getLogs", n->tempo ? named_filter(from, to, &w->address) : NULL },
+        { "eth_getLogs", keyed_network(n) ? named_filter(from, to, &w->address) : NULL },
     };
-    struct rpc_answers r = rpc_wait(rpc, items, COUNT(items) - (n->tempo ? 0 : 1));
+    struct rpc_answers r = rpc_wait(rpc, items, COUNT(items) - (keyed_network(n) ? 0 : 1));
     const bool ok = read_transfers(&r.a[0], ret) && read_transfers(&r.a[1], ret) && read_nonces(&r.a[2], ret) &&
-                    (!n->tempo || read_named(n, &r.a[3], ret));
+                    (!keyed_network(n) || read_named(n, &r.a[3], ret));
     rpc_answers_done(&r);
     return ok;
 }

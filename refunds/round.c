@@ -128,7 +128,7 @@ static bool pin(struct refunds *r, const struct settler_turn *t)
         if (!row_copy(rows, i, "former", former.b, 20))
             continue;
         if (!wallet_of(r, &former))
-            log_info("ledger.read_on", "network=%s wallet=%s hint=not in the configuration any more, and its books go on",
+            log_info("ledger.read_on", "network=%s wallet=%s hint=not configured any more, and its books go on",
                      r->net->id, address_lower(&former).s);
         add_wallet(r, &former, row_bool(rows, i, "refund"));
     }

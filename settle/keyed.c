@@ -18,6 +18,11 @@ bool keyed_network(const struct net *n)
     return n->tempo;
 }
 
+bool keyed_token(const struct address *a)
+{
+    return tempo_is_token(a);
+}
+
 struct hash32 keyed_key(const struct hash32 *name)
 {
     struct hash32 key;

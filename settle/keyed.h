@@ -7,6 +7,7 @@
 
 #include "settle/settler.h"
 
+bool keyed_token(const struct address *a);  /* could such a network's token live there? */
 bool keyed_network(const struct net *n); /* refunds are such transactions there; elsewhere authorizations, which anybody may carry */
 
 struct keyed_refund {
