@@ -8,7 +8,7 @@ import { labelled } from '../../dev/accounts.mjs';
 import { NETWORK } from '../../dev/config.mjs';
 import { secretFile } from '../../dev/place.mjs';
 import { isSound, looks, openBrowser } from '../lib/browser.mjs';
-import { begin, isPaid, publicOrder, submit } from '../lib/ledger.mjs';
+import { asOwner, begin, isPaid, publicOrder, submit } from '../lib/ledger.mjs';
 import { freshAccount, paymentId } from '../lib/payment.mjs';
 import { late, refunding, untilDebt } from '../lib/refunds.mjs';
 import { mppFetch, mppTools, tempoPayer } from '../lib/tempo.mjs';
@@ -159,6 +159,48 @@ describe('receipts', () => {
         assert.equal((await verify(path, '--signer', signer.address)).code, 0);
         writeFileSync(path, JSON.stringify({ ...settled, status: 'void' }));
         assert.equal((await verify(path, '--signer', signer.address)).code, 1);
+    });
+
+    test('one that was presented here: possible until a time, then void, or expired at a block past it, each signed', {
+        timeout: 300_000,
+    }, async () => {
+        const path = join(world.dir, 'answer.json');
+        const ask = async ({ payer, signed }) => (await world.request(
+            `/authorizations/${NETWORK}/${payer.address}/${signed.payload.authorization.nonce}`)).json;
+        // what was set aside is looked at when its time is over; here at once, and again
+        const until = (call, status) => world.waitFor(async () => {
+            await asOwner(world, 'UPDATE authorizations SET next_look = now() WHERE ended_at IS NULL');
+            await world.pause(500);
+            const answer = await ask(call);
+            return answer.status === status && answer;
+        }, `it is ${status}`, 60_000);
+        const isSigned = async (answer) => {
+            writeFileSync(path, JSON.stringify(answer));
+            assert.equal((await verify(path, '--signer', signer.address)).code, 0);
+            for (const change of [{ status: 'proven' }, { block: answer.block + 1 }, { nonce: `0x${'00'.repeat(32)}` }]) {
+                writeFileSync(path, JSON.stringify({ ...answer, ...change }));
+                assert.equal((await verify(path, '--signer', signer.address)).code, 1, JSON.stringify(change));
+            }
+        };
+        const [lapses, cancelled] = [await begin(world, '/test/read?status=404'), await begin(world, '/test/read?status=404')];
+        await Promise.all([lapses.answer, cancelled.answer]);
+        const validBefore = Number(lapses.signed.payload.authorization.validBefore);
+        const open = await ask(lapses);
+        assert.deepEqual([open.status, open.final], ['possible', false]);
+        assert.ok(Date.parse(open.until) / 1000 > validBefore);
+        await isSigned(open);
+        assert.ok(await cancel(world, cancelled.payer, cancelled.signed.payload));
+        const gone = await until(cancelled, 'void');
+        assert.deepEqual([gone.final, gone.until], [true, undefined]);
+        await isSigned(gone);
+        await world.chain.warp(validBefore - Math.floor(Date.now() / 1000) + 5);
+        const expired = await until(lapses, 'expired');
+        assert.deepEqual([expired.final, expired.until], [true, undefined]);
+        const { timestamp } = await world.chain.rpc.call('eth_getBlockByNumber', `0x${expired.block.toString(16)}`, false);
+        assert.ok(Number(timestamp) >= validBefore, 'the block that says so is not past its validBefore');
+        await isSigned(expired);
+        await isSigned(await ask(paid));
+        assert.equal((await ask(paid)).status, 'settled');
     });
 
     test('the page: small, quick, escaped, with a policy, for browsers only', async () => {
