@@ -88,6 +88,38 @@ describe('books', () => {
         assert.equal(paid[11], '-4000');
     });
 
+    // RFC 4180, strictly: what is quoted may hold anything, what is not holds no quote and no line end.
+    function records(text) {
+        const field = /("(?:[^"]|"")*"|[^",\r\n]*)(,|\r\n)/y;
+        const rows = [[]];
+        for (let at = 0; at < text.length; at = field.lastIndex) {
+            const [, value, end] = field.exec(text) ?? assert.fail(`not RFC 4180 at ${at}: ${text.slice(at, at + 40)}`);
+            rows.at(-1).push(value.startsWith('"') ? value.slice(1, -1).replaceAll('""', '"') : value);
+            if (end !== ',')
+                rows.push([]);
+        }
+        return rows.slice(0, -1);
+    }
+
+    test('CSV: RFC 4180; each event names its source; the closing balances of a period are the opening ones of the next', async () => {
+        const [head, ...rows] = records(await exported('csv'));
+        assert.ok(rows.every((row) => row.length === head.length), 'a row has more or fewer fields than the head');
+        const column = (row, name) => row[head.indexOf(name)];
+        const sales = rows.filter((row) => row[0] === 'posting' && column(row, 'what') === 'sale');
+        assert.ok(sales.length > 0 && sales.every((row) => /^0x[0-9a-f]{64}$/.test(column(row, 'transaction'))
+            && column(row, 'receipt').startsWith(`${world.gateway}/receipts/rcp_`)));
+        const times = [...new Set(rows.filter(([record]) => record === 'posting').map((row) => column(row, 'time')))];
+        const middle = times[Math.floor(times.length / 2)];
+        assert.ok(times.length > 2 && times.every((time) => /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(time)));
+        const balances = (text, record) => records(text).filter((row) => row[0] === record && column(row, 'amount') !== '0')
+            .map((row) => ['network', 'account', 'asset', 'amount'].map((name) => column(row, name)).join(' ')).sort();
+        const before = balances(await exported('csv', '--until', middle), 'closing');
+        assert.ok(before.length > 2);
+        const after = await exported('csv', '--from', middle);
+        assert.deepEqual(balances(after, 'opening'), before);
+        assert.deepEqual(balances(after, 'closing'), balances(await exported('csv'), 'closing'));
+    });
+
     test('JSON lines: each entry balances, and names its source', async () => {
         const entries = (await exported('jsonl')).trim().split('\n').map((line) => JSON.parse(line));
         assert.ok(entries.length > 8);
