@@ -25,10 +25,10 @@ async function listen(statuses = []) {
     return { heard, url: `http://127.0.0.1:${port}/hook`, close: () => new Promise((done) => server.close(done)) };
 }
 
-function checkSignature({ headers, text }) {
+function checkSignature({ at, headers, text }) {
     const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${text}`;
     assert.equal(headers['webhook-signature'], `v1,${createHmac('sha256', secret).update(signed).digest('base64')}`);
-    assert.ok(Math.abs(Number(headers['webhook-timestamp']) - Date.now() / 1000) < 30);
+    assert.ok(Math.abs(Number(headers['webhook-timestamp']) - at / 1000) < 30);
     assert.equal(JSON.parse(text).id, headers['webhook-id']);
 }
 
@@ -48,7 +48,8 @@ test('settled is told until it is heard, under one id, also after the gateway wa
     await world.waitFor(() => hook.heard.length >= 1, 'it is told');
     await world.kill9('gateway');
     await world.startRole('gateway');
-    await world.waitFor(() => hook.heard.length >= 3, 'it is told until it is heard');
+    // killed before the first try was noted, it is tried again when its claim is over, a minute later
+    await world.waitFor(() => hook.heard.length >= 3, 'it is told until it is heard', 120_000);
     hook.heard.forEach(checkSignature);
     assert.equal(new Set(hook.heard.map(({ headers }) => headers['webhook-id'])).size, 1);
     const { type, data, seller } = JSON.parse(hook.heard[2].text);
