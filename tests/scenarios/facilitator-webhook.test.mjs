@@ -25,10 +25,10 @@ async function listen(statuses = []) {
     return { heard, url: `http://127.0.0.1:${port}/hook`, close: () => new Promise((done) => server.close(done)) };
 }
 
-function checkSignature({ headers, text }) {
+function checkSignature({ at, headers, text }) {
     const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${text}`;
     assert.equal(headers['webhook-signature'], `v1,${createHmac('sha256', secret).update(signed).digest('base64')}`);
-    assert.ok(Math.abs(Number(headers['webhook-timestamp']) - Date.now() / 1000) < 30);
+    assert.ok(Math.abs(Number(headers['webhook-timestamp']) - at / 1000) < 30);
     assert.equal(JSON.parse(text).id, headers['webhook-id']);
 }
 
@@ -48,7 +48,8 @@ test('settled is told until it is heard, under one id, also after the gateway wa
     await world.waitFor(() => hook.heard.length >= 1, 'it is told');
     await world.kill9('gateway');
     await world.startRole('gateway');
-    await world.waitFor(() => hook.heard.length >= 3, 'it is told until it is heard');
+    // killed before the first try was noted, it is tried again when its claim is over, a minute later
+    await world.waitFor(() => hook.heard.length >= 3, 'it is told until it is heard', 120_000);
     hook.heard.forEach(checkSignature);
     assert.equal(new Set(hook.heard.map(({ headers }) => headers['webhook-id'])).size, 1);
     const { type, data, seller } = JSON.parse(hook.heard[2].text);
@@ -61,15 +62,18 @@ test('settled is told until it is heard, under one id, also after the gateway wa
 
 const busy = await listen([500, 503, 429]);
 test('each pause is twice the one before', { timeout: 120_000 }, inWorld(withHook(busy), async (world) => {
-    const { json } = await settle(world, await ask(await world.newPayer()));
-    assert.equal(json.success, true);
-    await world.waitFor(() => busy.heard.length >= 4, 'it is told until it is heard', 60_000);
-    const pauses = busy.heard.slice(1).map(({ at }, i) => (at - busy.heard[i].at) / 1000);
-    for (const [i, least] of [5, 10, 20].entries())
-        assert.ok(pauses[i] > least - 0.5 && pauses[i] < least + 4, `pauses of ${pauses} s`);
-    await world.pause(1_500);
-    assert.equal(busy.heard.length, 4, 'then it is told no more');
-    await busy.close();
+    try {
+        const { json } = await settle(world, await ask(await world.newPayer()));
+        assert.equal(json.success, true);
+        await world.waitFor(() => busy.heard.length >= 4, 'it is told until it is heard', 60_000);
+        const pauses = busy.heard.slice(1).map(({ at }, i) => (at - busy.heard[i].at) / 1000);
+        for (const [i, least] of [5, 10, 20].entries())
+            assert.ok(pauses[i] > least - 0.5 && pauses[i] < least + 10, `pauses of ${pauses} s`);
+        await world.pause(1_500);
+        assert.equal(busy.heard.length, 4, 'then it is told no more');
+    } finally {
+        await busy.close();
+    }
 }));
 
 const deaf = await listen();

@@ -319,6 +319,7 @@ describe('free repeats', () => {
                 const answer = await buy(payer.account)(url);
                 assert.equal(answer.status, 200);
                 bodies.push(await answer.text());
+                await untilDelivered(world, payer);
             }
             assert.equal(bodies[1], bodies[0]);
             assert.equal(await spentBy(world, payer), 1000n);

@@ -130,6 +130,23 @@ static void test_checks(void **state)
     assert_int_equal(checked("notBefore", "2027-01-15T08:02:00Z", &want), ERR_SIGN_IN_EXPIRED);
 }
 
+/* Nothing that the client dates anew makes an old nonce young. */
+static void test_nonce_ends(void **state)
+{
+    (void)state;
+    const struct key k = wallet();
+    struct siwx_want later = want;
+    struct hash32 nonce;
+    JSON *offer = siwx_offer(&want, "Sign in.");
+    json_object_set_new(offer, "issuedAt", json_string("2027-01-15T08:05:00Z"));
+    json_object_set_new(offer, "expirationTime", json_string("2027-01-15T08:10:00Z"));
+    SIWX s = signed_in(offer, &k);
+    later.now += 299;
+    assert_int_equal(siwx_check(&s, &later, &nonce), ERR_NONE);
+    later.now += 2;
+    assert_int_equal(siwx_check(&s, &later, &nonce), ERR_SIGN_IN_EXPIRED);
+}
+
 static void test_nonces_differ(void **state)
 {
     (void)state;
@@ -204,6 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vectors),  cmocka_unit_test(test_malformed), cmocka_unit_test(test_checks), cmocka_unit_test(test_nonces_differ),
+        cmocka_unit_test(test_nonce_ends),
         cmocka_unit_test(test_contract), cmocka_unit_test(test_hosts),     cmocka_unit_test(test_seal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

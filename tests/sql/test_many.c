@@ -146,12 +146,54 @@ static void test_many_fresh(void **state)
            "1 6");
 }
 
+/* The same question by an authorization of its own, as an instance of another gateway would ask it. */
+static void question(char *ret, size_t size, int n)
+{
+    snprintf(ret, size, "SELECT verdict FROM order_accept(b(%d, 16), b(1, 16), 100, b(%d, 16), b(%d, 16), 'x402', 2, 't', 'read', true, false, 'GET',"
+             " '/', b(%d, 32), NULL, NULL, 'eip155:1', b(7, 20), b(1, 20), b(%d, 32), b(9, 20), 10000, 0,"
+             " extract(epoch FROM now())::bigint + 120, b(1, 32), false, 8, true, '{}', b(5, 32), 120, 9, 1)", n, n, n, n, n);
+}
+
+static bool is_blocked(PGconn *c)
+{
+    OWNED char *q = str_format("SELECT count(*) FROM pg_locks WHERE pid = %d AND NOT granted", PQbackendPID(c));
+    OWNED char *n = sql_one(pg, q);
+    assert_int_equal(PQconsumeInput(c), 1);
+    return strcmp(n, "0") != 0 || !PQisBusy(c);
+}
+
+/* One question asked twice at once of two gateways: whoever is second waits for the first one's commit, and then for its answer. */
+static void test_one_question(void **state)
+{
+    (void)state;
+    PGconn *first = sql_open(scratch.server.conninfo), *second = sql_open(scratch.server.conninfo);
+    const int64_t deadline_ms = clock_mono_ms() + PATIENCE_MS;
+    char q[700];
+    sql_run(first, "SET search_path = payonce, t; BEGIN");
+    sql_run(second, "SET search_path = payonce, t");
+    question(q, sizeof q, 10);
+    sql_is(first, q, "accepted");
+    question(q, sizeof q, 11);
+    assert_true(PQsendQuery(second, q));
+    while (!is_blocked(second))
+        assert_true(clock_mono_ms() < deadline_ms);
+    sql_run(first, "COMMIT");
+    PGresult *r = PQgetResult(second);
+    assert_int_equal(PQresultStatus(r), PGRES_TUPLES_OK);
+    assert_string_equal(PQgetvalue(r, 0, 0), "repeat_wait");
+    PQclear(r);
+    PQfinish(first);
+    PQfinish(second);
+    sql_is(pg, "SELECT count(*) FROM orders", "1");
+}
+
 #define TEST(f) cmocka_unit_test_setup(f, money_clear)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_many_at_once),
         TEST(test_many_fresh),
+        TEST(test_one_question),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

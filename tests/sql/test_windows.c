@@ -255,6 +255,30 @@ static void test_refused_past_the_window(void **state)
     find_is(&b, "in_flight", 14, false);
 }
 
+/* Also what was signed to run an older order once more. */
+static void test_refused_beside_a_failed_order(void **state)
+{
+    (void)state;
+    struct ask a = question(1), b = question(2), c = question(3), d = question(4);
+    a.payment_id = d.payment_id = ID;
+    d.request = a.request;
+    c.repeat_max = d.repeat_max = 1;
+    accept_is(&a, "accepted", 1, 1);
+    finish_is(1, 1, "failed", "ok");
+    accept_is(&b, "accepted", 2, 1);
+    finish_repeatable(2, 1, true);
+    proven(2);
+    looked_at(&c, "repeat", 2);
+    looked(&d, "repeat_limit");
+    looked(&d, "repeat_limit");
+    state_is(4, "released");
+    sql_is(pg, "SELECT order_id = b(1, 16) FROM authorizations WHERE id = auth(4)", "t");
+    work_is(1, "failed");
+    d.attempt = 14;
+    d.now_ms = proven_ms + 120100;
+    accept_is(&d, "accepted", 1, 2); /* past the window it pays */
+}
+
 /* ---- single flight ---- */
 
 static void waits(int nonce)
@@ -453,7 +477,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_edges),         TEST(test_wall_steps),  TEST(test_window_lengths),       TEST(test_never),         TEST(test_not_repeatable),
         TEST(test_cap), TEST(test_refused_is_watched), TEST(test_refused_are_bounded), TEST(test_refused_again), TEST(test_refused_past_the_window),
-                  TEST(test_waits_then_free), TEST(test_first_fails),      TEST(test_first_is_not_charged),
+        TEST(test_refused_beside_a_failed_order),                   TEST(test_waits_then_free), TEST(test_first_fails),      TEST(test_first_is_not_charged),
         TEST(test_waiter_leaves), TEST(test_no_second_charge), TEST(test_ids_of_repeats),
         TEST(test_failed_waits_for_another), TEST(test_paid_at_last), TEST(test_overpaid),
     };
