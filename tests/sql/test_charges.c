@@ -87,6 +87,8 @@ static void test_not_needed(void **state)
     sql_is(pg, "SELECT pay(2, 2, 12, 'abcd', '" ID "')", "begin");
     state_is(2, "released");
     sql_is(pg, "SELECT count(*) FROM charges_look('eip155:1', 9)", "0");
+    sql_run(pg, "UPDATE authorizations SET next_look = now() WHERE state = 'released'");
+    sql_is(pg, "SELECT raw IS NULL AND ours FROM charges_look('eip155:1', 9)", "t"); /* watched, and never sent */
     sql_run(pg, "UPDATE orders SET request = b(3, 32); UPDATE payment_ids SET request = b(3, 32)");
     sql_is(pg, "SELECT pay(3, 3, 13, NULL, '" ID "')", "begin");
     state_is(3, "released");
