@@ -15,11 +15,13 @@ static struct slice key_of(const struct gateway *g, size_t i)
 
 /* ---- out ---- */
 
-/* Accept-Payment may say that a client would not pay so; what it prefers among methods is its own choice then. */
+/* Accept-Payment may say that a client would not pay so; what it prefers among methods is its own choice then. Where there is no
+ * other way to pay it is told all the same. */
 static bool is_wanted(struct request *rq)
 {
     struct slice accept;
-    return request_header(rq, "Accept-Payment", &accept) != 1 || mpp_accept(accept, MPP_METHOD, MPP_INTENT) > 0;
+    return !gate_call(rq)->challenge || request_header(rq, "Accept-Payment", &accept) != 1 ||
+           mpp_accept(accept, MPP_METHOD, MPP_INTENT) > 0;
 }
 
 void gate_mpp_offers(struct request *rq, struct reply *r, const struct quote_id *quote)

@@ -22,6 +22,12 @@ static void add_named(void *arg, struct slice name, struct slice value)
     buf_add(n->b, value.p, value.n);
 }
 
+/* A payment is none of the question, and the upstream does not see it either. */
+static bool brings_payment(const struct call *c, const char *name)
+{
+    return c->rail->credential && strcmp(name, c->rail->credential) == 0;
+}
+
 void gate_manner(struct request *rq)
 {
     struct call *c = gate_call(rq);
@@ -29,7 +35,7 @@ void gate_manner(struct request *rq)
     BUF b = { 0 };
     for (size_t i = 0; i < t->vary_count; i++) {
         struct named n = { t->vary[i], &b };
-        if (c->rail != &rail_mpp || strcmp(n.name, "authorization") != 0) /* there it is the payment, and goes no further */
+        if (!brings_payment(c, n.name))
             request_each_header(rq, add_named, &n);
     }
     c->has_manner = b.n > 0;
@@ -50,12 +56,6 @@ static struct slice header_once(struct request *rq, const char *name, bool *ret_
     const size_t n = request_header(rq, name, &value);
     *ret_twice = *ret_twice || n > 1;
     return n == 1 ? value : (struct slice){ NULL, 0 };
-}
-
-/* A payment is none of the question, and the upstream does not see it either. */
-static bool brings_payment(const struct call *c, const char *name)
-{
-    return c->rail->credential && strcmp(name, c->rail->credential) == 0;
 }
 
 void gate_repeat_key(struct request *rq)

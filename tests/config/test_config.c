@@ -279,6 +279,22 @@ static void test_fee_token(void **state)
     assert_string_equal(why.text, "refunds[1].fee_token: eip155:42431 has no token EURC");
 }
 
+/* What a facilitator settles is x402's. */
+static void test_no_facilitator_on_tempo(void **state)
+{
+    (void)state;
+    struct config_why why = { "" };
+    JSON *j = good_json();
+    json_array_append_new(json_object_get(j, "networks"),
+                          json_pack("{s:s, s:[s], s:s}", "id", "eip155:42431", "rpc", "http://127.0.0.1:8546", "pay_to",
+                                    "0x1111111111111111111111111111111111111111"));
+    json_t *accepts = at_path(j, "/sellers/0/accepts/0");
+    json_object_set_new(accepts, "network", json_string("eip155:42431"));
+    json_object_set_new(accepts, "token", json_string("pathUSD"));
+    assert_null(load_json(j, &why));
+    assert_string_equal(why.text, "sellers[0].accepts[0].network: x402, which a facilitator settles, is not on eip155:42431");
+}
+
 static void test_not_a_configuration(void **state)
 {
     (void)state;
@@ -327,7 +343,7 @@ int main(void)
         cmocka_unit_test(test_without_any_store),
         cmocka_unit_test(test_an_unknown_chain_needs_tokens),
         cmocka_unit_test(test_fee_token),
-        cmocka_unit_test(test_not_a_configuration),
+        cmocka_unit_test(test_no_facilitator_on_tempo), cmocka_unit_test(test_not_a_configuration),
         cmocka_unit_test(test_nearest),
         cmocka_unit_test(test_the_example),
     };
