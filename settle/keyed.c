@@ -8,7 +8,7 @@
 #include "chain/tempo_tx.h"
 #include "settle/desk.h"
 
-/* The first transfer to a new holder, under a new key, was measured at 560,000. The estimate knows nothing of the key. */
+/* The first transfer to a new holder, under a new key, was measured at 560,000; the estimate does not know the key. */
 enum { GAS_MOST = 1200000, GAS_KEY = 300000 };
 /* A million million of the gas price are one unit of a token with six decimals, as fees are counted. */
 #define FEE_UNIT 1000000000000u
@@ -77,11 +77,18 @@ void keyed_ask(struct desk *d, struct keyed_refund *r, size_t n, struct keyed_an
     rpc_answers_done(&a);
 }
 
-bool keyed_sign(struct desk *d, const struct keyed_refund *r, const struct key *wallet, struct buf *ret_raw, struct hash32 *ret_hash)
+bool keyed_sign(struct desk *d, const struct keyed_refund *r, const struct key *wallet, struct buf *ret_raw,
+                struct hash32 *ret_hash)
 {
     BUF call = { 0 };
-    struct tempo_tx tx = { .chain_id = d->net->chain_id, .gas = r->gas, .nonce = r->count, .max_tip = d->tip, .max_fee = desk_fee(d),
-                           .nonce_key = tempo_key_of(&r->name), .valid_before = (uint64_t)r->valid_before, .has_fee_token = true,
+    struct tempo_tx tx = { .chain_id = d->net->chain_id,
+                           .gas = r->gas,
+                           .nonce = r->count,
+                           .max_tip = d->tip,
+                           .max_fee = desk_fee(d),
+                           .nonce_key = tempo_key_of(&r->name),
+                           .valid_before = (uint64_t)r->valid_before,
+                           .has_fee_token = true,
                            .fee_token = r->fee_token };
     if (amount_cmp(tx.max_fee, d->net->fee_max) > 0) {
         log_warn("settler.fees_high", "network=%s fee_wei=%s", d->net->id, amount_text(tx.max_fee).s);
@@ -107,13 +114,17 @@ void keyed_send(struct desk *d, const struct hash32 *hash, struct slice raw)
 
 /* ---- after ---- */
 
-struct search { struct keyed_sent *s; bool paid, astray; };
+struct search {
+    struct keyed_sent *s;
+    bool paid, astray;
+};
 
 static void found(void *arg, const struct tempo_moved *m)
 {
     struct search *x = arg;
     const struct keyed_refund *r = &x->s->refund;
-    if (!m->has_memo || !hash_eq(&m->memo, &r->name) || !address_eq(&m->token, &r->token) || !address_eq(&m->from, &r->wallet))
+    if (!m->has_memo || !hash_eq(&m->memo, &r->name) || !address_eq(&m->token, &r->token) ||
+        !address_eq(&m->from, &r->wallet))
         return;
     if (address_eq(&m->to, &r->payer)) {
         x->paid = x->paid || amount_cmp(m->amount, r->amount) == 0;

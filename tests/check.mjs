@@ -119,8 +119,8 @@ async function nodeFile(file, { env, minutes, nice = 0, turn = '' }) {
 // longest begin first, or the run would end with one of them alone.
 const AT_ONCE = 7;
 const longest = ['drills/lost-replies', 'drills/failpoints', 'drills/facilitator', 'drills/failpoints-money', 'drills/failpoints-mpp',
-    'drills/hostile', 'drills/cases', 'refunds', 'relayer', 'scan', 'facilitator', 'crash', 'tokens', 'operate', 'lookups',
-    'refunds-found', 'pay', 'free-repeats'];
+    'drills/hostile', 'drills/cases', 'refunds', 'refunds-tempo', 'refunds-tempo-refused', 'relayer', 'scan', 'facilitator',
+    'crash', 'tokens', 'operate', 'lookups', 'refunds-found', 'pay', 'free-repeats'];
 const queue = [];
 let busy = 0;
 

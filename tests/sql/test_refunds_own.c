@@ -1,5 +1,5 @@
-/* Refunds that are transactions of the refund wallet's own: stored before anything is sent, one of a debt at a time, the
- * next count only behind one that reverted, and for a person where the chain shows what nobody here has signed. */
+/* Refunds that are transactions of the refund wallet's own: stored before anything is sent, one of a debt at a time,
+ * the next count only behind one that reverted, and for a person where the chain shows what nobody here has signed. */
 #include "money.h"
 
 #include <stdio.h>
@@ -24,8 +24,10 @@ static void owed(void)
 /* refund_store, with a hash of its own number; nonce: SQL. */
 static void store_with(int hash, int count, const char *nonce, const char *stored)
 {
-    OWNED char *q = str_format("SELECT stored FROM refund_store('eip155:1', b(8, 20), (SELECT id FROM debts), %s, b(3, 32), %d, b(%d, 32), "
-                               "b(%d, 9), 1000, b(7, 20), '" BY_SETTLER "')", nonce, count, hash, hash);
+    OWNED char *q = str_format(
+        "SELECT stored FROM refund_store('eip155:1', b(8, 20), (SELECT id FROM debts), %s, b(3, 32), %d, b(%d, 32), "
+        "b(%d, 9), 1000, b(7, 20), '" BY_SETTLER "')",
+        nonce, count, hash, hash);
     sql_is(pg, q, stored);
 }
 
@@ -37,8 +39,10 @@ static void store(int hash, int count, const char *stored)
 /* refund_end of the one with that hash; the final block is 50. */
 static void ends_as(int hash, const char *state, bool dead, const char *ended)
 {
-    OWNED char *q = str_format("SELECT ended FROM refund_end((SELECT id FROM refund_transactions WHERE hash = b(%d, 32)), '%s', 'why so', 50, "
-                               "%s, '" BY_SETTLER "')", hash, state, dead ? "true" : "false");
+    OWNED char *q = str_format(
+        "SELECT ended FROM refund_end((SELECT id FROM refund_transactions WHERE hash = b(%d, 32)), '%s', 'why so', 50, "
+        "%s, '" BY_SETTLER "')",
+        hash, state, dead ? "true" : "false");
     sql_is(pg, q, ended);
 }
 
@@ -52,12 +56,16 @@ static void scanned(int block)
 static void lands(int tx, const char *receiver)
 {
     scanned(0);
-    OWNED char *q = str_format("SELECT movements_record('eip155:1', b(8, 20), 0, 50, (SELECT json_agg(jsonb_build_object('tx', encode(b(%d, 32),"
-                               " 'hex'), 'log_index', x.log, 'asset', encode(b(7, 20), 'hex'), 'sender', encode(b(8, 20), 'hex'), 'receiver', "
-                               "encode(x.receiver, 'hex'), 'amount', x.amount, 'block', 40, 'block_hash', encode(b(6, 32), 'hex'), 'block_time',"
-                               " 9) || x.more) FROM (VALUES (3, %s, '10000', (SELECT jsonb_build_object('mark', encode(refund_nonce, 'hex'))"
-                               " FROM debts)), (5, b(15, 20), '146', '{\"fee\": true}'::jsonb)) x (log, receiver, amount, more))::text, '" BY_SETTLER "')",
-                               tx, receiver);
+    OWNED char *q = str_format(
+        "SELECT movements_record('eip155:1', b(8, 20), 0, 50, (SELECT json_agg(jsonb_build_object('tx', encode(b(%d, "
+        "32),"
+        " 'hex'), 'log_index', x.log, 'asset', encode(b(7, 20), 'hex'), 'sender', encode(b(8, 20), 'hex'), 'receiver', "
+        "encode(x.receiver, 'hex'), 'amount', x.amount, 'block', 40, 'block_hash', encode(b(6, 32), 'hex'), "
+        "'block_time',"
+        " 9) || x.more) FROM (VALUES (3, %s, '10000', (SELECT jsonb_build_object('mark', encode(refund_nonce, 'hex'))"
+        " FROM debts)), (5, b(15, 20), '146', '{\"fee\": true}'::jsonb)) x (log, receiver, amount, more))::text, "
+        "'" BY_SETTLER "')",
+        tx, receiver);
     sql_run(pg, q);
 }
 
@@ -68,14 +76,18 @@ static void debt_is(const char *expected)
 
 static void due_is(const char *expected)
 {
-    sql_is(pg, "SELECT coalesce(string_agg(state || ' ' || key_count, ', '), '') FROM payouts_due('eip155:1', b(7, 20), 10, 100000, 100000, "
-               "100000)", expected);
+    sql_is(pg,
+           "SELECT coalesce(string_agg(state || ' ' || key_count, ', '), '') FROM payouts_due('eip155:1', b(7, 20), "
+           "10, 100000, 100000, "
+           "100000)",
+           expected);
 }
 
 static void account_is(const char *name, const char *sum)
 {
-    OWNED char *q = str_format("SELECT coalesce(sum(p.amount), 0) FROM postings p JOIN accounts a ON a.id = p.account_id WHERE name = '%s'",
-                               name);
+    OWNED char *q = str_format(
+        "SELECT coalesce(sum(p.amount), 0) FROM postings p JOIN accounts a ON a.id = p.account_id WHERE name = '%s'",
+        name);
     sql_is(pg, q, sum);
 }
 
@@ -144,7 +156,8 @@ static void test_expired(void **state)
     ends_as(70, "expired", true, "t");
     due_is("paying 0");
     store(71, 0, "t");
-    sql_is(pg, "SELECT string_agg(key_count || ' ' || state, ', ' ORDER BY id) FROM refund_transactions", "0 expired, 0 signed");
+    sql_is(pg, "SELECT string_agg(key_count || ' ' || state, ', ' ORDER BY id) FROM refund_transactions",
+           "0 expired, 0 signed");
 }
 
 /* ---- for a person ---- */
@@ -169,8 +182,8 @@ static void test_astray(void **state)
     store(71, 0, "t");
 }
 
-/* Its count was used, and by none of ours: a person, but only when nothing that was signed before can be mined any more and the
- * wallet's own scan has passed that block. */
+/* Its count was used, and by none of ours: a person, but only when nothing that was signed before can be mined any more
+ * and the wallet's own scan has passed that block. */
 static void test_lost(void **state)
 {
     (void)state;
@@ -187,7 +200,8 @@ static void test_lost(void **state)
     due_is("");
 }
 
-/* ... unless the scan has found the refund meanwhile: of another transaction, or of this one, whose receipt is denied. */
+/* ... unless the scan has found the refund meanwhile: of another transaction, or of this one, whose receipt is denied.
+ */
 static void test_found(void **state)
 {
     (void)state;
@@ -239,8 +253,11 @@ static void test_look(void **state)
     static const char look[] = "SELECT count(*), min(looks), min(encode(raw, 'hex')) FROM refunds_look('eip155:1', 10)";
     owed();
     store(70, 0, "t");
-    sql_is(pg, "SELECT string_agg(concat_ws(' ', key_count, amount, raw = b(70, 9), hash = b(70, 32), payer = b(1, 20), looks), ', ')"
-               " FROM refunds_look('eip155:1', 10)", "0 10000 t t t 1");
+    sql_is(pg,
+           "SELECT string_agg(concat_ws(' ', key_count, amount, raw = b(70, 9), hash = b(70, 32), payer = b(1, 20), "
+           "looks), ', ')"
+           " FROM refunds_look('eip155:1', 10)",
+           "0 10000 t t t 1");
     sql_is(pg, look, "0");
     sql_run(pg, "UPDATE refund_transactions SET next_look = '-infinity'");
     ends_as(70, "paid", false, "t");
@@ -251,8 +268,8 @@ static void test_look(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_paid), TEST(test_reverted), TEST(test_expired), TEST(test_astray), TEST(test_lost),
-        TEST(test_found), TEST(test_short), TEST(test_refused), TEST(test_look),
+        TEST(test_paid),  TEST(test_reverted), TEST(test_expired), TEST(test_astray), TEST(test_lost),
+        TEST(test_found), TEST(test_short),    TEST(test_refused), TEST(test_look),
     };
     return cmocka_run_group_tests(tests, money_start, money_stop);
 }
