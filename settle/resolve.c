@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "settle/desk.h"
 
-enum { LOOKS = 100, PASSES = 5, EVERY_MS = 1000 };
+enum { LOOKS = 100, PASSES = 5, TRIES = 3, EVERY_MS = 1000 };
 
 /* A transaction that used some of the nonces: a batch of ours used many of them, and is read once. */
 struct landed { struct receipt receipt; uint64_t time; bool recorded; };
@@ -37,17 +37,27 @@ static void is_dead(struct look *l, int i, const char *state, const char *note)
                                              note, "dead_after", (json_int_t)row_int(l->rows, i, "dead_after")));
 }
 
+/* Said twice it changes nothing, so a lost reply is no reason to wait for the next look. */
+static bool store_ends(struct desk *d, const char *text)
+{
+    bool ok = false;
+    for (int i = 0; i < TRIES && !ok; i++) {
+        DB_ARGS a = { 0 };
+        arg_text(&a, text);
+        arg_text(&a, d->by);
+        ok = db_wait(d->db, "authorizations_end", &a, clock_mono_ms() + DESK_DB_MS, NULL) == DB_OK;
+    }
+    return ok;
+}
+
 static void end(struct desk *d, const json_t *ends)
 {
     if (json_array_size(ends) == 0)
         return;
-    DB_ARGS a = { 0 };
     OWNED char *text = json_write(ends);
-    arg_text(&a, text);
-    arg_text(&a, d->by);
     FAILPOINT("settler-before-end");
-    if (db_wait(d->db, "authorizations_end", &a, clock_mono_ms() + DESK_DB_MS, NULL) != DB_OK)
-        return; /* each is looked at again */
+    if (!store_ends(d, text))
+        return;
     size_t i;
     json_t *e;
     json_array_foreach(ends, i, e)
@@ -153,6 +163,23 @@ static void commit(struct look *l)
     look_again(l->d, l->unanswered);
 }
 
+/* Is each of them used? At the final block once its time decides, at the head before. Asked again at once where nothing was said. */
+static struct rpc_answers ask_flags(struct desk *d, const struct db_rows *rows, size_t n)
+{
+    OWNED struct rpc_item *items = mem_new(n * sizeof *items);
+    for (int try = 1;; try++) {
+        for (size_t i = 0; i < n; i++)
+            items[i] = desk_ask_flag(rows, (int)i, deadline_passed(d, rows, (int)i) ? d->final.number : d->head.number);
+        struct rpc_answers r = quorum_wait(d, items, n);
+        bool said = false, used;
+        for (size_t i = 0; i < n && !said; i++)
+            said = desk_read_flag(&r.a[i], &used);
+        if (said || try == TRIES)
+            return r;
+        rpc_answers_done(&r);
+    }
+}
+
 static void look_at(struct desk *d, const struct db_rows *rows, size_t n)
 {
     OWNED struct landed *landed = mem_new(n * sizeof *landed);
@@ -160,10 +187,7 @@ static void look_at(struct desk *d, const struct db_rows *rows, size_t n)
     JSON *ends = json_array();
     JSON *unanswered = json_array();
     struct look l = { .d = d, .rows = rows, .landed = landed, .proofs = proofs, .ends = ends, .unanswered = unanswered };
-    OWNED struct rpc_item *items = mem_new(n * sizeof *items);
-    for (size_t i = 0; i < n; i++)               /* at the final block once its time decides, at the head before */
-        items[i] = desk_ask_flag(rows, (int)i, deadline_passed(d, rows, (int)i) ? d->final.number : d->head.number);
-    struct rpc_answers r = quorum_wait(d, items, n);
+    struct rpc_answers r = ask_flags(d, rows, n);
     for (size_t i = 0; i < n; i++)
         judge(&l, (int)i, &r.a[i]);
     rpc_answers_done(&r);
