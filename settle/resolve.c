@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "settle/desk.h"
 
-enum { LOOKS = 200, PASSES = 5, EVERY_MS = 1000 };
+enum { LOOKS = 200, PASSES = 5, TRIES = 3, EVERY_MS = 1000 };
 
 /* A transaction that used some of the nonces: a batch of ours used many of them, and is read once. */
 struct landed { struct receipt receipt; uint64_t time; bool recorded; };
@@ -46,17 +46,27 @@ static void look_again(struct desk *d, const json_t *ids)
         (void)!db_wait(d->db, "authorizations_look_again", &a, clock_mono_ms() + DESK_DB_MS, NULL);
 }
 
+/* Said twice it changes nothing, so a lost reply is no reason to wait for the next look. */
+static bool store_ends(struct desk *d, const char *text)
+{
+    bool ok = false;
+    for (int i = 0; i < TRIES && !ok; i++) {
+        DB_ARGS a = { 0 };
+        arg_text(&a, text);
+        arg_text(&a, d->by);
+        ok = db_wait(d->db, "authorizations_end", &a, clock_mono_ms() + DESK_DB_MS, NULL) == DB_OK;
+    }
+    return ok;
+}
+
 /* Where it cannot be booked now, each is soon looked at again. */
 static void end(struct desk *d, const json_t *ends)
 {
     if (json_array_size(ends) == 0)
         return;
-    DB_ARGS a = { 0 };
     OWNED char *text = json_write(ends);
-    arg_text(&a, text);
-    arg_text(&a, d->by);
     FAILPOINT("settler-before-end");
-    const bool ok = db_wait(d->db, "authorizations_end", &a, clock_mono_ms() + DESK_DB_MS, NULL) == DB_OK;
+    const bool ok = store_ends(d, text);
     JSON *open = json_array();
     size_t i;
     json_t *e;
@@ -157,6 +167,20 @@ static void commit(struct look *l)
     look_again(l->d, l->unanswered);
 }
 
+/* Is each of them used? At the final block once its time decides, at the head before. Asked again at once where nothing was said. */
+static void ask_flags(struct desk *d, const struct db_rows *rows, size_t n, enum flag *ret)
+{
+    OWNED uint64_t *at = mem_new(n * sizeof *at);
+    for (size_t i = 0; i < n; i++)
+        at[i] = deadline_passed(d, rows, (int)i) ? d->final.number : d->head.number;
+    for (int try = 0; try < TRIES; try++) {
+        desk_flags(d, rows, at, ret);
+        for (size_t i = 0; i < n; i++)
+            if (ret[i] != FLAG_NO_ANSWER)
+                return;
+    }
+}
+
 static void look_at(struct desk *d, const struct db_rows *rows, size_t n)
 {
     OWNED struct landed *landed = mem_new(n * sizeof *landed);
@@ -164,11 +188,8 @@ static void look_at(struct desk *d, const struct db_rows *rows, size_t n)
     JSON *ends = json_array();
     JSON *unanswered = json_array();
     struct look l = { .d = d, .rows = rows, .landed = landed, .proofs = proofs, .ends = ends, .unanswered = unanswered };
-    OWNED uint64_t *at = mem_new(n * sizeof *at);
     OWNED enum flag *flag = mem_new(n * sizeof *flag);
-    for (size_t i = 0; i < n; i++)               /* at the final block once its time decides, at the head before */
-        at[i] = deadline_passed(d, rows, (int)i) ? d->final.number : d->head.number;
-    desk_flags(d, rows, at, flag);
+    ask_flags(d, rows, n, flag);
     for (size_t i = 0; i < n; i++)
         judge(&l, (int)i, flag[i]);
     commit(&l);

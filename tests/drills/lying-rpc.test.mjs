@@ -8,7 +8,7 @@ import { drill, long, sideBySide } from './lib/drill.mjs';
 import { LIES, Liar } from './lib/liar.mjs';
 
 const ENDPOINTS = 3;
-const PHASES = long ? 60 : 6;
+const PHASES = long ? 27 : 6;
 const BUYERS = 6;
 const tools = testTools.map((tool) => ({ ...tool, timeout_ms: 3_000, max_timeout_s: 90 }));
 const options = {
@@ -49,7 +49,7 @@ const oneOfThree = async (world, chance) => {
                 { mode: 'same', chance: chance.stream(`buyer ${n}`), base: () => world.gateway });
         });
         buyers.push(...now);
-        await inTurn(BUYERS, BUYERS, (i) => now[i].buy(90_000));
+        await inTurn(BUYERS, BUYERS, (i) => now[i].buy());
         told[liar.lie] = (told[liar.lie] ?? 0) + 1;
         liar.lie = null;
     }
@@ -103,7 +103,8 @@ const forged = (lie) => async (world, chance) => {
 const allOfThem = async (world, chance) => {
     const liars = await start(world);
     const calls = await sentAndStuck(world, 4);
-    const silent = ['null', 'html', 'wrong id', 'error', 'hang', 'other'];
+    // not 'other': until it is asked for its chain again, what it tells is true
+    const silent = ['null', 'html', 'wrong id', 'error', 'hang'];
     liars.forEach((liar) => {
         liar.lie = chance.pick(silent);
     });
