@@ -66,11 +66,12 @@ struct known_by {
 };
 
 /* The time by which an unknown is known: its last deadline, passed by a final block, and the look behind that, which may be a quarter
- * as late again, at most a minute, and once more where one look gets no answer. Where the chain stands still, or nobody can read it, that time moves on, and says so; it is never
+ * as late again, at most a minute, and once more where one look gets no answer; and half a minute in which a settler or its database
+ * starts again, or looks at many. Where the chain stands still, or nobody can read it, that time moves on, and says so; it is never
  * in the past. */
 static inline struct known_by terms_known_by(const struct net *n, const struct finality *f, int64_t dead_after, int64_t now)
 {
-    enum { FINALITY_UNSEEN_S = 1800, LOOK_S = 60, SLACK_S = 10, LATE_S = 30 };
+    enum { FINALITY_UNSEEN_S = 1800, LOOK_S = 60, SLACK_S = 30, LATE_S = 30 };
     int64_t block_s = (n->block_time_ms + 999) / 1000;
     int64_t configured = ((int64_t)n->finality_blocks * n->block_time_ms + 999) / 1000;
     int64_t behind = f->usual > configured ? f->usual : configured > 0 ? configured : FINALITY_UNSEEN_S;

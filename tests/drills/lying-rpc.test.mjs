@@ -8,7 +8,7 @@ import { drill, long, sideBySide } from './lib/drill.mjs';
 import { LIES, Liar } from './lib/liar.mjs';
 
 const ENDPOINTS = 3;
-const PHASES = long ? 60 : 6;
+const PHASES = long ? 27 : 6;
 const BUYERS = 6;
 const tools = testTools.map((tool) => ({ ...tool, timeout_ms: 3_000, max_timeout_s: 90 }));
 const options = {

@@ -14,7 +14,7 @@ import { CutWire, HttpWire } from './lib/wire.mjs';
 
 const options = { tools: testTools.map((tool) => ({ ...tool, max_answer: 24_000_000, max_timeout_s: 60 })),
     extra: { wait_ms: 5_000 } };
-const COUNT = long ? 200 : 20;
+const COUNT = long ? 100 : 20;
 const SIZE = 12_000_000;
 
 function paying(name, account, id) {

@@ -6,7 +6,7 @@ import { drill, long, sideBySide } from './lib/drill.mjs';
 import { spendAll } from './lib/payer.mjs';
 import { testTools } from '../lib/world.mjs';
 
-const ROUNDS = long ? 20 : 3;
+const ROUNDS = long ? 10 : 3;
 const DEEPEST = 5;
 const tools = testTools.map((tool) => ({ ...tool, timeout_ms: 3_000, max_timeout_s: 40 }));
 // final is far behind, as on a public chain: what is shallow can go

@@ -331,7 +331,7 @@ describe('the relayer', { concurrency: 4 }, () => {
                 await untilSent(world, 1);
                 const by = Date.parse((await publicOrder(world, call.payer)).known_by);
                 const { dead_after: dead } = await orderOf(world, call.payer);
-                assert.ok(by / 1000 - dead < 2 * blocks + 25, `told for ${by / 1000 - dead} s after its deadline`);
+                assert.ok(by / 1000 - dead < 2 * blocks + 45, `told for ${by / 1000 - dead} s after its deadline`);
                 const order = await untilMoney(world, call.payer, 'expired', by - Date.now());
                 assert.equal(order.status, 'unpaid');
                 await call.answer;

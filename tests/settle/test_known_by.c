@@ -19,7 +19,7 @@ static void test_usual(void **state)
     const struct finality f = { .usual = 20, .now = 22 };
     struct known_by k = terms_known_by(&base, &f, DEAD, 900);
     assert_null(k.note);
-    assert_int_equal(k.at, DEAD + 24 + 12 + 10);
+    assert_int_equal(k.at, DEAD + 24 + 12 + 30);
 }
 
 static void test_unseen(void **state)
@@ -28,7 +28,7 @@ static void test_unseen(void **state)
     const struct net tagged = { .id = "eip155:1", .block_time_ms = 12000 };
     struct known_by k = terms_known_by(&tagged, &(struct finality){ 0, 0 }, DEAD, 900);
     assert_null(k.note);
-    assert_int_equal(k.at, DEAD + 1824 + 120 + 10);
+    assert_int_equal(k.at, DEAD + 1824 + 120 + 30);
 }
 
 /* The final block gets older: the time moves on with it, and is told why. */
@@ -38,7 +38,7 @@ static void test_moves(void **state)
     const struct finality f = { .usual = 20, .now = 400 }, later = { .usual = 20, .now = 500 };
     struct known_by k = terms_known_by(&base, &f, DEAD, 1200), l = terms_known_by(&base, &later, DEAD, 1300);
     assert_non_null(strstr(k.note, "cannot be read"));
-    assert_int_equal(k.at, DEAD + 404 + 120 + 10);
+    assert_int_equal(k.at, DEAD + 404 + 120 + 30);
     assert_int_equal(l.at - k.at, 100);
 }
 
@@ -46,8 +46,8 @@ static void test_not_past(void **state)
 {
     (void)state;
     const struct finality f = { .usual = 20, .now = 20 };
-    struct known_by k = terms_known_by(&base, &f, DEAD, DEAD + 46);
-    assert_int_equal(k.at, DEAD + 46 + 60);
+    struct known_by k = terms_known_by(&base, &f, DEAD, DEAD + 66);
+    assert_int_equal(k.at, DEAD + 66 + 60);
     assert_non_null(k.note);
 }
 
