@@ -141,9 +141,9 @@ function rank({ file }) {
     return at < 0 ? longest.length : at;
 }
 
-async function nodeTests(files, { env = {}, minutes, nice, turn, round = 0, places = 1 } = {}) {
+async function nodeTests(files, { env = {}, minutes, nice, turn, round = 0, places = () => 1 } = {}) {
     const results = files.map((file) => new Promise((done) => {
-        queue.push({ file, options: { env, minutes, nice, turn }, round, places, done });
+        queue.push({ file, options: { env, minutes, nice, turn }, round, places: places(file), done });
     }));
     setImmediate(() => { // when the others have put theirs in
         queue.sort((a, b) => a.round - b.round || rank(a) - rank(b));
@@ -188,8 +188,9 @@ const against = (program) => ({ env: { PAYONCE_PROGRAM: join(program, 'payonce')
 const long = process.argv.includes('--long');
 
 // The drills, once; or, with --long, each in its long form with ten seeds, or with the one that PAYONCE_SEED gives. Their
-// figures are printed at the end, summed over the seeds.
+// figures are printed at the end, summed over the seeds. Those in several worlds take two places.
 const SEEDS = 10;
+const drillPlaces = (file) => (readFileSync(file, 'utf8').includes('sideBySide(') ? 2 : 1);
 async function drills({ env: world }) {
     const env = { ...world, ...sanitizers, ...(long && { PAYONCE_DRILLS: 'long' }) };
     const { PAYONCE_SEED: given } = process.env;
@@ -200,7 +201,7 @@ async function drills({ env: world }) {
     const results = await Promise.all(seeds.map((seed, round) => {
         say(`seed ${seed} (PAYONCE_SEED=${seed} ./check drills${long ? ' --long' : ''} does the same again)`);
         return nodeTests(files('drills'), {
-            env: { ...env, PAYONCE_SEED: seed, PAYONCE_FIGURES: figures }, minutes: long ? 90 : 25, places: 2, turn: `-${seed}`, round,
+            env: { ...env, PAYONCE_SEED: seed, PAYONCE_FIGURES: figures }, minutes: long ? 90 : 25, places: drillPlaces, turn: `-${seed}`, round,
         });
     }));
     if (existsSync(figures))
