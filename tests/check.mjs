@@ -187,14 +187,14 @@ const sanitizers = { UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1', ASAN_O
 const against = (program) => ({ env: { PAYONCE_PROGRAM: join(program, 'payonce') } });
 const long = process.argv.includes('--long');
 
-// The drills, once; or, with --long, each in its long form with ten seeds, or with the one that PAYONCE_SEED gives. Their
-// figures are printed at the end, summed over the seeds. Those in several worlds take two places.
-const SEEDS = 10;
+// The drills, once; or, with --long, each in its long form with ten seeds. PAYONCE_SEEDS says how many seeds, PAYONCE_SEED gives
+// the one to play again. Their figures are printed at the end, summed over the seeds. Those in several worlds take two places.
+const SEEDS = Number(process.env.PAYONCE_SEEDS ?? (long ? 10 : 1));
 const drillPlaces = (file) => (readFileSync(file, 'utf8').includes('sideBySide(') ? 2 : 1);
 async function drills({ env: world }) {
     const env = { ...world, ...sanitizers, ...(long && { PAYONCE_DRILLS: 'long' }) };
     const { PAYONCE_SEED: given } = process.env;
-    const seeds = given ? [given] : Array.from({ length: long ? SEEDS : 1 }, () => randomBytes(4).toString('hex'));
+    const seeds = given ? [given] : Array.from({ length: SEEDS }, () => randomBytes(4).toString('hex'));
     const figures = join(builds, 'drills.txt');
     mkdirSync(builds, { recursive: true });
     rmSync(figures, { force: true });
