@@ -20,7 +20,7 @@ export function say(name, figures) {
 const MINUTES = 60_000;
 
 // body(world, chance) returns figures. What fails names the seed.
-export function drill(name, options, body, { minutes = long ? 50 : 8 } = {}) {
+export function drill(name, options, body, { minutes = long ? 50 : 12 } = {}) {
     const about = `${name} (PAYONCE_SEED=${seed}${long ? ' PAYONCE_DRILLS=long' : ''})`;
     test(about, { timeout: minutes * MINUTES }, inWorld(options, async (world) => {
         const chance = new Chance(name);
