@@ -6,7 +6,7 @@ import { Buyer, MODES, inTurn, judge, writesRanOnce } from './lib/buyers.mjs';
 import { drill, layWires, long } from './lib/drill.mjs';
 
 const COUNT = Number(process.env.PAYONCE_DRILL_PAYMENTS ?? (long ? 2_000 : 150));
-const WIDTH = long ? 256 : 50;
+const WIDTH = long ? 100 : 50;
 const DEADLINE_MS = long ? 900_000 : 420_000;  // who asks anew each time starts anew each time, too
 const tools = testTools.map((tool) => ({ ...tool, timeout_ms: 8_000, max_timeout_s: 60 }));
 
