@@ -80,22 +80,22 @@ static const char *const kinds[COUNT_KINDS] = {
 
 static void network_metrics(struct buf *b, const struct gateway *g)
 {
-    metrics_head(b, "payonce_rpc_calls_total", "counter", "JSON-RPC calls by endpoint and result.");
+    BUF faults = { 0 };
+    metrics_head(b, "payonce_rpc_calls_total", "counter", "This gateway's JSON-RPC calls by endpoint.");
+    metrics_head(&faults, "payonce_rpc_faults_total", "counter",
+                 "What endpoints were at fault for when this gateway asked them, by kind.");
     for (size_t i = 0; i < g->config->net_count; i++) {
-        struct rpc_stats s[16];
+        struct rpc_stats s[64];
         size_t n = rpc_stats(g->seats[i].rpc, s, COUNT(s));
-        for (size_t k = 0; k < n; k++) {
+        for (size_t e = 0; e < n; e++) {
             const char *id = g->config->nets[i].id;
-            buf_printf(b, "payonce_rpc_calls_total{network=\"%s\",endpoint=\"%s\",kind=\"call\"} %" PRIu64 "\n", id,
-                       s[k].url, s[k].calls);
-            buf_printf(b, "payonce_rpc_calls_total{network=\"%s\",endpoint=\"%s\",kind=\"junk\"} %" PRIu64 "\n", id,
-                       s[k].url, s[k].junk);
-            buf_printf(b, "payonce_rpc_calls_total{network=\"%s\",endpoint=\"%s\",kind=\"error\"} %" PRIu64 "\n", id,
-                       s[k].url, s[k].errors);
-            buf_printf(b, "payonce_rpc_calls_total{network=\"%s\",endpoint=\"%s\",kind=\"wrong_chain\"} %" PRIu64 "\n",
-                       id, s[k].url, s[k].wrong_chain);
+            buf_printf(b, "payonce_rpc_calls_total{network=\"%s\",endpoint=\"%s\",kind=\"call\"} %" PRIu64 "\n", id, s[e].url, s[e].calls);
+            for (enum rpc_fault f = 0; f < RPC_LACKING; f++)
+                buf_printf(&faults, "payonce_rpc_faults_total{network=\"%s\",endpoint=\"%s\",kind=\"%s\"} %" PRIu64 "\n", id, s[e].url,
+                           rpc_fault_word(f), s[e].faults[f]);
         }
     }
+    buf_add(b, faults.p, faults.n);
 }
 
 static struct step page(struct request *rq)

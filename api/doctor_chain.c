@@ -52,7 +52,7 @@ static bool check_reach(struct doctor *d, struct rpc *r, const struct net *n, co
         return true;
     }
     struct rpc_stats s;
-    const bool other = rpc_stats(r, &s, 1) == 1 && s.wrong_chain > 0;
+    const bool other = rpc_stats(r, &s, 1) == 1 && s.faults[RPC_OTHER_CHAIN] > 0;
     if (other)
         doctor_say(d, FINDING_FAIL, at, "serves another chain than %s: correct rpc or id", n->id);
     else

@@ -7,7 +7,7 @@
 #include "receipts/receipts.h"
 #include "base/log.h"
 
-enum { READ_MS = 5000 };
+enum { READ_MS = 5000, NOTED_MS = 500 };
 
 /* What was paid for is nobody else's: a cache on the way must neither keep it nor mix it up. */
 struct step gate_send(struct request *rq, struct reply *r, enum outcome_kind kind)
@@ -146,6 +146,18 @@ struct step gate_wait_in_flight(struct request *rq)
     return request_park(rq, t, until < c->give_up_ms ? until : c->give_up_ms, gate_find);
 }
 
+/* That it was delivered is noted a moment later: of two equal calls, one right after the other, no reply was lost. */
+static struct step similar(struct request *rq)
+{
+    struct call *c = gate_call(rq);
+    struct topic t;
+    if (c->waited || server_draining(c->g->server))
+        return told_of(rq, ERR_SIMILAR_ORDER);
+    memcpy(t.b, c->order.b, sizeof t.b);
+    c->waited = true;
+    return request_park(rq, t, clock_mono_ms() + NOTED_MS, gate_find);
+}
+
 struct step gate_say(struct request *rq)
 {
     switch (gate_call(rq)->verdict) {
@@ -164,7 +176,7 @@ struct step gate_say(struct request *rq)
     case VERDICT_CONFLICT_REQUEST:
         return conflict(rq, "request");
     case VERDICT_SIMILAR:
-        return told_of(rq, ERR_SIMILAR_ORDER);
+        return similar(rq);
     case VERDICT_NOT_PROVEN:
         return told_of(rq, ERR_ANSWER_NOT_PROVEN);
     case VERDICT_GONE:

@@ -3,6 +3,7 @@
 
 #include "api/answers.h"
 #include "api/gate.h"
+#include "api/lost.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
@@ -82,7 +83,10 @@ static struct step finish(struct request *rq)
     if (c->work.end != WORK_DONE)
         log_info("gateway.work", "order=%s tool=%s end=%d status=%d why=%s", order_id_text(&c->order).s, c->tool->name, (int)c->work.end,
                  c->work.status, c->work.why ? c->work.why : "");
-    orders_finish(c->g->db, &c->order, c->epoch, axis_of(c->work.end), c->work.why, c->work.end == WORK_DONE ? &kept.answer : NULL, by,
+    const bool lost = c->work.end == WORK_LOST;
+    OWNED char *fact = lost ? lost_fact(&c->work) : NULL, *theirs = lost ? lost_theirs(&c->work) : NULL;
+    orders_finish(c->g->db, &c->order, c->epoch, axis_of(c->work.end), lost ? fact : c->work.why, theirs,
+                  c->work.end == WORK_DONE ? &kept.answer : NULL, by,
                   clock_mono_ms() + FINISH_MS, have_finished, rq);
     return request_wait(rq);
 }

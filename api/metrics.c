@@ -82,7 +82,7 @@ void metrics_found(struct metrics *m, bool known)
 /* ---- counted by the database ---- */
 
 static const struct gauge {
-    const char *metric, *name, *type, *label, *help;
+    const char *metric, *name, *type, *label, *help; /* label "": the rows have whole labels */
 } gauges[] = {
     { "open", "payonce_authorizations_open", "gauge", "state",
       "Authorizations that are not proven settled or dead, by state." },
@@ -109,6 +109,8 @@ static const struct gauge {
     { "books", "payonce_books_differ", "gauge", NULL,
       "Wallets whose balance on the chain is not what the books come to. Alert above 0." },
     { "seen", "payonce_network_seen_age_seconds", "gauge", "network", "Since a settler last read the network's head." },
+    { "rpc_faults", "payonce_settler_rpc_faults_total", "counter", "",
+      "What endpoints were at fault for when settlers asked them, by endpoint and kind." },
 };
 
 void metrics_head(struct buf *b, const char *name, const char *type, const char *help)
@@ -122,9 +124,11 @@ static void keep_gauge(struct metrics *m, const struct gauge *g, const struct db
     for (int i = 0; i < db_count(rows); i++) {
         if (!row_is(rows, i, "metric", g->metric))
             continue;
-        if (g->label)
+        if (g->label && *g->label)
             buf_printf(&m->gauges, "%s{%s=\"%s\"} %s\n", g->name, g->label, row_text(rows, i, "label").p,
                        row_text(rows, i, "value").p);
+        else if (g->label)
+            buf_printf(&m->gauges, "%s{%s} %s\n", g->name, row_text(rows, i, "label").p, row_text(rows, i, "value").p);
         else
             buf_printf(&m->gauges, "%s %s\n", g->name, row_text(rows, i, "value").p);
     }

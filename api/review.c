@@ -32,6 +32,8 @@ static void print_waiting(const json_t *r)
         member(r, "order_id"), member(r, "opened_at"), json_integer_value(json_object_get(r, "age_s")),
         member(r, "tool"), member(r, "side_effect"), member(r, "method"), member(r, "target"), member(r, "payer"),
         member(r, "amount"), member(r, "network"), member(r, "fact"));
+    if (json_object_get(r, "theirs"))
+        say("  its answer named %s\n", member(r, "theirs"));
 }
 
 static int list(const struct config *c, int argc, char **argv)

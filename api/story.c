@@ -147,6 +147,8 @@ void story_review(const json_t *s)
     if (!r)
         return;
     say("\n  review, since %s\n    fact        %s\n", member(r, "opened_at"), member(r, "fact"));
+    if (has(r, "theirs"))
+        say("    its answer  named %s\n", member(r, "theirs"));
     if (!has(r, "resolution"))
         return;
     say("    decided     %s, %s by %s\n", member(r, "resolution"), member(r, "resolved_at"), member(r, "resolved_by"));

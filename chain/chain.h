@@ -140,9 +140,18 @@ struct rpc_answers rpc_wait(struct rpc *r, struct rpc_item *items, size_t n) MUS
 struct rpc_answers rpc_wait_everywhere(struct rpc *r, struct rpc_item item) MUST_CHECK;
 void rpc_answers_done(struct rpc_answers *a);
 
+/* What an endpoint was at fault for. The last four show only beside others, so whoever asks several says them. */
+enum rpc_fault {
+    RPC_UNREACHABLE, RPC_CUT, RPC_TOO_LARGE, RPC_RATE_LIMIT, RPC_HTTP_5XX, RPC_HTTP_STATUS, RPC_NOT_JSON, RPC_MISMATCH, RPC_NULL,
+    RPC_NO_CHAIN, RPC_OTHER_CHAIN, RPC_REFUSED, RPC_LIMIT, RPC_LACKING, RPC_BEHIND, RPC_AHEAD, RPC_DIFFERS, RPC_FAULTS
+};
+const char *rpc_fault_word(enum rpc_fault f);            /* as metrics name it */
+/* Counts what showed beside others, and sets the endpoint aside for what is asked of one alone. */
+void rpc_blame(struct rpc *r, size_t endpoint, enum rpc_fault f);
+
 struct rpc_stats {
     const char *url;                                     /* scheme, host and port; keys stand in the rest */
-    uint64_t calls, requests, errors, junk, wrong_chain;
+    uint64_t calls, requests, faults[RPC_FAULTS];
     const char *trouble;                                 /* what was last wrong, a constant; NULL: nothing yet */
     bool set_aside;
 };

@@ -36,6 +36,7 @@ struct call {
     uint64_t tried; /* a bit for each endpoint */
     int64_t deadline_ms;
     struct fetch *fetch;
+    enum rpc_fault fault;
     const char *why;
     struct rpc_answer *answers; /* n, and one for the chain id */
     bool *never_null;           /* n: a node that is sound never answers null to it */
@@ -188,21 +189,49 @@ static void set_aside(struct endpoint *e, int64_t at_least_ms)
 
 /* ---- one attempt --------------------------------------------------------------------------------- */
 
-enum verdict { GOOD, FAILED, JUNK, LIMITED, WRONG_CHAIN };
+enum verdict { GOOD, FAILED, LIMITED };
+
+static const struct { const char *word, *why; } faults[RPC_FAULTS] = {
+    [RPC_UNREACHABLE] = { "unreachable", "no connection" },
+    [RPC_CUT] = { "cut", "no complete reply in time" },
+    [RPC_TOO_LARGE] = { "too_large", "reply too large" },
+    [RPC_RATE_LIMIT] = { "rate_limit", "HTTP 429" },
+    [RPC_HTTP_5XX] = { "http_5xx", "HTTP 5xx" },
+    [RPC_HTTP_STATUS] = { "http_status", "HTTP status other than 200" },
+    [RPC_NOT_JSON] = { "not_json", "not JSON" },
+    [RPC_MISMATCH] = { "mismatch", "a reply that does not fit the request" },
+    [RPC_NULL] = { "null", "null where there is always something" },
+    [RPC_NO_CHAIN] = { "no_chain", "no chain id" },
+    [RPC_OTHER_CHAIN] = { "other_chain", "another chain" },
+    [RPC_REFUSED] = { "refused", "request refused" },
+    [RPC_LIMIT] = { "limit", "provider's limit or internal error" },
+    [RPC_LACKING] = { "lacking", "null where others have something" },
+    [RPC_BEHIND] = { "behind", "blocks behind the others" },
+    [RPC_AHEAD] = { "ahead", "blocks ahead of the others" },
+    [RPC_DIFFERS] = { "differs", "an answer that others do not give" },
+};
+
+const char *rpc_fault_word(enum rpc_fault f)
+{
+    return faults[f].word;
+}
+
+/* Why this reply is none, for the callers and for the counters. */
+static enum verdict bad(struct call *c, enum rpc_fault f)
+{
+    c->fault = f;
+    return f == RPC_LIMIT ? LIMITED : FAILED;
+}
 
 static enum verdict chain_verdict(struct call *c)
 {
     struct endpoint *e = &c->rpc->endpoints[c->at];
     const struct rpc_answer *a = &c->answers[c->n];
     uint64_t id;
-    if (a->rc != RPC_OK || !rpc_read_u64(a->result, &id)) {
-        c->why = "no chain id";
-        return JUNK;
-    }
-    if (id != c->rpc->chain_id) {
-        c->why = "another chain";
-        return WRONG_CHAIN;
-    }
+    if (a->rc != RPC_OK || !rpc_read_u64(a->result, &id))
+        return bad(c, RPC_NO_CHAIN);
+    if (id != c->rpc->chain_id)
+        return bad(c, RPC_OTHER_CHAIN);
     e->chain_seen = true;
     e->chain_seen_ms = clock_mono_ms();
     return GOOD;
@@ -228,20 +257,15 @@ static enum verdict reply_verdict(struct call *c, json_t *root)
 {
     switch (reply_read(root, c->first_id, c->n + c->asks_chain, c->sends, c->answers)) {
     case REPLY_GOOD:
-        if (has_null(c)) {
-            c->why = "null where there is always something";
-            return JUNK;
-        }
+        if (has_null(c))
+            return bad(c, RPC_NULL);
         return c->asks_chain ? chain_verdict(c) : GOOD;
     case REPLY_JUNK:
-        c->why = "a reply that does not fit the request";
-        return JUNK;
+        return bad(c, RPC_MISMATCH);
     case REPLY_TROUBLE:
-        c->why = "request refused";
-        return FAILED;
+        return bad(c, RPC_REFUSED);
     case REPLY_LIMIT:
-        c->why = "provider's limit or internal error";
-        return LIMITED;
+        return bad(c, RPC_LIMIT);
     }
     abort();
 }
@@ -251,29 +275,21 @@ static enum verdict http_verdict(struct call *c, const struct fetch_answer *a, j
     struct json_why why;
     switch (a->end) {
     case FETCH_NOT_SENT:
-        c->why = "no connection";
-        return FAILED;
+        return bad(c, RPC_UNREACHABLE);
     case FETCH_LOST:
-        c->why = "no complete reply in time";
-        return FAILED;
+        return bad(c, RPC_CUT);
     case FETCH_TOO_LARGE:
-        c->why = "reply too large";
-        return JUNK;
+        return bad(c, RPC_TOO_LARGE);
     case FETCH_ANSWERED:
         break;
     }
-    if (a->status == 429 || a->status >= 500) {
-        c->why = a->status == 429 ? "HTTP 429" : "HTTP 5xx";
-        return FAILED;
-    }
+    if (a->status == 429 || a->status >= 500)
+        return bad(c, a->status == 429 ? RPC_RATE_LIMIT : RPC_HTTP_5XX);
     *ret_root = json_read(a->body.p, a->body.n, &why);
-    enum verdict v = *ret_root ? reply_verdict(c, *ret_root) : JUNK;
-    if (!*ret_root)
-        c->why = "not JSON";
+    enum verdict v = *ret_root ? reply_verdict(c, *ret_root) : bad(c, RPC_NOT_JSON);
     if (a->status == 200 || v == LIMITED || (v == GOOD && has_error(c))) /* some say a no by HTTP too */
         return v;
-    c->why = "HTTP status other than 200";
-    return JUNK;
+    return bad(c, RPC_HTTP_STATUS);
 }
 
 static void attempt(struct call *c);
@@ -281,14 +297,12 @@ static void attempt(struct call *c);
 static void attempt_failed(struct call *c, enum verdict v)
 {
     struct endpoint *e = &c->rpc->endpoints[c->at];
-    e->count.trouble = c->why;
-    e->count.errors += v == FAILED || v == LIMITED;
-    e->count.junk += v == JUNK;
-    e->count.wrong_chain += v == WRONG_CHAIN;
-    if (v == WRONG_CHAIN)
+    e->count.trouble = c->why = faults[c->fault].why;
+    e->count.faults[c->fault]++;
+    if (c->fault == RPC_OTHER_CHAIN)
         e->chain_seen = false;
     if (v != LIMITED) /* that may be this request's fault alone */
-        set_aside(e, v == WRONG_CHAIN ? ASIDE_MOST_MS : 0);
+        set_aside(e, c->fault == RPC_OTHER_CHAIN ? ASIDE_MOST_MS : 0);
     if (untried(c) == 0 || c->pinned || clock_mono_ms() >= c->deadline_ms || !choose(c, &c->at)) {
         call_unavailable(c);
         return;
@@ -404,6 +418,16 @@ void rpc_start_at(struct rpc *r, size_t endpoint, struct rpc_item *items, size_t
     c->pinned = true;
     c->at = endpoint;
     attempt(c);
+}
+
+void rpc_blame(struct rpc *r, size_t endpoint, enum rpc_fault f)
+{
+    struct endpoint *e = &r->endpoints[endpoint];
+    e->count.trouble = faults[f].why;
+    e->count.faults[f]++;
+    set_aside(e, 0);
+    if (f == RPC_BEHIND || f == RPC_AHEAD) /* whatever it answers meanwhile, until somebody finds it where the others are */
+        e->aside_until_ms = clock_mono_ms() + ASIDE_MOST_MS;
 }
 
 size_t rpc_stats(const struct rpc *r, struct rpc_stats *ret, size_t max)

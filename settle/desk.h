@@ -13,6 +13,13 @@ struct desk {
     struct db *db;
     struct rpc *rpc;                 /* over all endpoints: the first that answers */
     struct rpc *each[8];             /* over one endpoint each, where a quorum must agree */
+    uint64_t told[8][RPC_FAULTS];    /* of the endpoints' faults, what the database was told */
+    struct heads {                   /* of each endpoint, where one alone is believed */
+        uint64_t number[8], before[8];
+        size_t waiting;              /* for so many */
+        bool asked;
+        int64_t at_ms;
+    } heads;
     struct order_id instance;
     char by[64];                     /* {"actor": "settler:..."}: who writes into orders' stories */
     bool pinned;
@@ -81,6 +88,9 @@ bool desk_mined(struct desk *d, const struct receipt *r, uint64_t block_time) MU
 /* Like rpc_wait, but an answer counts only when the network's quorum of endpoints gives it. */
 struct rpc_answers quorum_wait(struct desk *d, struct rpc_item *items, size_t n) MUST_CHECK;
 bool quorum_block(struct desk *d, const char *tag, struct block *ret) MUST_CHECK; /* the newest under the tag that the quorum has */
+
+void desk_heads(struct desk *d);     /* where one endpoint is believed, whichever lags far behind the others is not asked */
+void desk_faults(struct desk *d);    /* what endpoints were at fault for since the last time, into the database */
 
 struct amount desk_fee(const struct desk *d);            /* wei per gas to offer now */
 /* The proof that `e` is of authorization row i of rows ("payer", "payee", "amount"): its own Transfer, exactly. */

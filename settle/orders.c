@@ -294,7 +294,7 @@ static void finished(void *arg, enum db_rc rc, const struct db_rows *rows)
 }
 
 void orders_finish(struct db *db, const struct order_id *order, int epoch, enum work_axis end, const char *note,
-                   const struct order_answer *answer, const char *by, int64_t deadline_ms, order_finished_fn *fn, void *arg)
+                   const char *theirs, const struct order_answer *answer, const char *by, int64_t deadline_ms, order_finished_fn *fn, void *arg)
 {
     static const char *const names[] = { [WORK_AXIS_DONE] = "done", [WORK_AXIS_FAILED] = "failed", [WORK_AXIS_LOST] = "lost" };
     struct call *c = call_new(arg);
@@ -316,5 +316,6 @@ void orders_finish(struct db *db, const struct order_id *order, int epoch, enum 
     arg_text(&a, by);
     arg_bool(&a, answer && answer->repeatable);
     arg_int(&a, answer ? (int64_t)answer->size : 0);
+    arg_text(&a, theirs);
     db_call_grouped(db, "order_finish", &a, rank_of(order->b), deadline_ms, finished, c);
 }

@@ -96,8 +96,9 @@ enum work_axis { WORK_AXIS_DONE, WORK_AXIS_FAILED, WORK_AXIS_LOST };
 struct order_answer { int status; const char *headers; struct slice body; struct hash32 digest; size_t size; bool repeatable; };
 /* landed: the work failed, and its money came in all the same (somebody else submitted it). */
 typedef void order_finished_fn(void *arg, enum db_rc rc, bool late, bool landed);
-/* answer is NULL unless the work is done. late: another epoch has the lease, nothing was changed. */
-void orders_finish(struct db *db, const struct order_id *order, int epoch, enum work_axis end, const char *note,
+/* answer is NULL unless the work is done. late: another epoch has the lease, nothing was changed.
+ * theirs: what the answer to a lost write named itself by, or NULL. */
+void orders_finish(struct db *db, const struct order_id *order, int epoch, enum work_axis end, const char *note, const char *theirs,
                    const struct order_answer *answer, const char *by, int64_t deadline_ms, order_finished_fn *fn, void *arg);
 
 #endif

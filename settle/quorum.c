@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "settle/desk.h"
 
+enum { FAR_MS = 4000 };
+
 /* The members that a proof is made of. Clients differ in the others (fees of a layer below, missing or added fields). */
 static const char *const telling[] = {
     "hash", "parentHash", "number", "timestamp", "transactionHash", "blockHash", "blockNumber", "logIndex", "status", "address",
@@ -35,7 +37,7 @@ static json_t *reduced(const json_t *j)
 
 /* ---- asking everybody ---- */
 
-struct asked { struct quorum_round *round; json_t **result; bool *answered; };
+struct asked { struct quorum_round *round; json_t **result; bool *answered, *refused; };
 struct quorum_round { size_t n, waiting; struct asked *of; };
 
 static void have_answers(void *arg, const struct rpc_answer *answers, size_t n)
@@ -43,6 +45,7 @@ static void have_answers(void *arg, const struct rpc_answer *answers, size_t n)
     struct asked *a = arg;
     for (size_t i = 0; i < n; i++) {
         a->answered[i] = answers[i].rc == RPC_OK;
+        a->refused[i] = answers[i].rc == RPC_ERROR;
         a->result[i] = a->answered[i] ? json_incref(answers[i].result) : NULL;
     }
     a->round->waiting--;
@@ -56,7 +59,7 @@ static void ask_all(struct desk *d, struct rpc_item *items, size_t n, struct quo
         OWNED struct rpc_item *copy = mem_new(n * sizeof *copy);
         for (size_t i = 0; i < n; i++)
             copy[i] = (struct rpc_item){ items[i].method, json_incref(items[i].params) };
-        round->of[e] = (struct asked){ round, mem_new(n * sizeof(json_t *)), mem_new(n * sizeof(bool)) };
+        round->of[e] = (struct asked){ round, mem_new(n * sizeof(json_t *)), mem_new(n * sizeof(bool)), mem_new(n * sizeof(bool)) };
         rpc_start(d->each[e], copy, n, have_answers, &round->of[e]);
     }
     for (size_t i = 0; i < n; i++)
@@ -72,8 +75,22 @@ static void round_done(struct desk *d, struct quorum_round *round)
             json_decref(round->of[e].result[i]);
         free(round->of[e].result);
         free(round->of[e].answered);
+        free(round->of[e].refused);
     }
     free(round->of);
+}
+
+/* Where enough agree, whoever says otherwise is set aside; where they do not, nobody knows who is right. */
+static void blame_others(struct desk *d, const struct quorum_round *round, size_t i, const json_t *best)
+{
+    JSON *right = reduced(best);
+    for (size_t e = 0; e < d->net->rpc_count; e++) {
+        JSON *mine = round->of[e].answered[i] ? reduced(round->of[e].result[i]) : NULL;
+        if (round->of[e].refused[i])
+            rpc_blame(d->rpc, e, RPC_REFUSED);
+        else if (mine && !json_equal(mine, right))
+            rpc_blame(d->rpc, e, json_is_null(mine) ? RPC_LACKING : RPC_DIFFERS);
+    }
 }
 
 /* The answer to item i that at least the quorum gives; NULL: there is none. */
@@ -98,7 +115,11 @@ static json_t *agreed(struct desk *d, const struct quorum_round *round, size_t i
     }
     if (answered > most)
         log_warn("settler.disagreement", "network=%s method=%s answers=%u agree=%u", d->net->id, method, answered, most);
-    return most >= d->net->quorum ? best : NULL;
+    if (most < d->net->quorum)
+        return NULL;
+    if (most < d->net->rpc_count)
+        blame_others(d, round, i, best);
+    return best;
 }
 
 struct rpc_answers quorum_wait(struct desk *d, struct rpc_item *items, size_t n)
@@ -120,6 +141,19 @@ struct rpc_answers quorum_wait(struct desk *d, struct rpc_item *items, size_t n)
     }
     round_done(d, &round);
     return ret;
+}
+
+/* Endpoints are a block or two apart at any time; more than that for some seconds is late, or nobody's block. */
+static void blame_far(struct desk *d, const struct quorum_round *round, uint64_t number)
+{
+    const uint64_t near = 2 + FAR_MS / (uint64_t)d->net->block_time_ms;
+    for (size_t e = 0; e < d->net->rpc_count; e++) {
+        struct block b;
+        if (!round->of[e].answered[0] || !block_read(round->of[e].result[0], &b))
+            continue;
+        if (b.number + near < number || b.number > number + near)
+            rpc_blame(d->rpc, e, b.number < number ? RPC_BEHIND : RPC_AHEAD);
+    }
 }
 
 /* The newest block under a tag that the quorum has: no single endpoint that runs ahead, or lies, moves it. */
@@ -145,6 +179,8 @@ bool quorum_block(struct desk *d, const char *tag, struct block *ret)
             numbers[at] = numbers[at - 1];
         numbers[at] = b.number;
     }
+    if (n >= d->net->quorum && strcmp(tag, "latest") == 0)
+        blame_far(d, &round, numbers[d->net->quorum - 1]);
     round_done(d, &round);
     if (n < d->net->quorum)
         return false;

@@ -24,5 +24,7 @@ enum quote_rc { QUOTE_OK, QUOTE_EXPIRED, QUOTE_OTHER /* altered, or made for ano
 /* price is what the payment says it accepted. ret_id is set for OK and EXPIRED. */
 enum quote_rc quote_read(const struct quote_key *k, struct slice text, const char *tool, const struct hash32 *request,
                          const struct price *price, int64_t now, struct quote_id *ret_id) MUST_CHECK;
+/* The id alone, whatever it was made for: it proves nothing, but an order that was made with it is known by it. */
+bool quote_named(struct slice text, struct quote_id *ret_id) MUST_CHECK;
 
 #endif

@@ -53,6 +53,7 @@ static bool turn(struct desk *d, const struct settler_options *o)
     if (!d->pinned && (now < d->look_at_ms || !pin(d, &replaced)))
         return !replaced;
     d->new_head = false;
+    desk_heads(d);
     if (now >= d->look_at_ms) {
         if (!desk_watch(d)) {
             log_warn("settler.blind", "network=%s hint=no usable RPC answer", d->net->id);
@@ -82,10 +83,11 @@ static bool turn(struct desk *d, const struct settler_options *o)
     return true;
 }
 
-static void sweep(const struct settler_options *o, const char *by, int64_t *at_ms)
+/* Every now and then; true: it was time. */
+static bool sweep(const struct settler_options *o, const char *by, int64_t *at_ms)
 {
     if (clock_mono_ms() < *at_ms)
-        return;
+        return false;
     *at_ms = clock_mono_ms() + SWEEP_MS;
     DB_ARGS a = { 0 };
     DB_ROWS *rows = NULL;
@@ -93,6 +95,7 @@ static void sweep(const struct settler_options *o, const char *by, int64_t *at_m
     arg_text(&a, by);
     if (db_wait(o->db, "orders_sweep", &a, clock_mono_ms() + DESK_DB_MS, &rows) == DB_OK && row_int(rows, 0, "swept") > 0)
         log_warn("settler.swept", "orders=%d", (int)row_int(rows, 0, "swept"));
+    return true;
 }
 
 static void leave(struct desk *d)
@@ -118,7 +121,7 @@ bool settler_run(const struct settler_options *o)
     int64_t sweep_at_ms = 0;
     bool ok = true;
     d.rpc = rpc_new(o->fetcher, o->loop, d.net->chain_id, d.net->rpc, d.net->rpc_count, d.net->rpc_timeout_ms);
-    for (size_t i = 0; d.net->quorum > 1 && i < d.net->rpc_count; i++)
+    for (size_t i = 0; d.net->rpc_count > 1 && i < d.net->rpc_count; i++)
         d.each[i] = rpc_new(o->fetcher, o->loop, d.net->chain_id, &d.net->rpc[i], 1, d.net->rpc_timeout_ms);
     char hex[9];
     bytes_random(&d.instance, sizeof d.instance);
@@ -126,7 +129,8 @@ bool settler_run(const struct settler_options *o)
     (void)snprintf(d.by, sizeof d.by, "{\"actor\":\"settler:%s\"}", hex);
     while (ok && !*o->stop) {
         ok = turn(&d, o);
-        sweep(o, d.by, &sweep_at_ms);
+        if (sweep(o, d.by, &sweep_at_ms))
+            desk_faults(&d);
         if (ok && !*o->stop)
             doze(o->loop);
     }

@@ -97,8 +97,9 @@ static bool take_quote(struct reading *r, struct slice text, const struct price 
     case QUOTE_EXPIRED:
         r->reason = REASON_QUOTE_EXPIRED;
         break;
-    case QUOTE_OTHER:
+    case QUOTE_OTHER:                            /* taken for another request, perhaps, which is a conflict and no new price */
         r->reason = amount_cmp(amount, offer->amount) == 0 ? REASON_QUOTE_OTHER : REASON_REQUIREMENTS;
+        r->p->has_quote = quote_named(text, &r->p->quote);
         return true;
     }
     r->p->price = quoted;
@@ -115,6 +116,7 @@ static bool no_offer(struct reading *r, const json_t *accepted)
             continue;
         r->p->price = *p;
         r->reason = REASON_REQUIREMENTS;
+        r->p->has_quote = quote_named(json_slice(json_object_get(accepted, "extra"), "quote"), &r->p->quote);
         return true;
     }
     return refused(r, REASON_REQUIREMENTS);

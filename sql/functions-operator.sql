@@ -83,7 +83,7 @@ $$;
 CREATE FUNCTION story_review(p_order bytea) RETURNS json LANGUAGE sql STABLE AS $$
     SELECT json_build_object('fact', fact, 'opened_at', time_text(opened_at), 'age_s', age_s(opened_at),
            'resolution', resolution, 'resolved_at', time_text(resolved_at), 'resolved_by', resolved_by, 'note', note,
-           'external_id', external_id)
+           'external_id', external_id, 'theirs', theirs)
       FROM reviews WHERE order_id = p_order;
 $$;
 
@@ -149,7 +149,7 @@ END $$;
 CREATE FUNCTION review_list(OUT list text) LANGUAGE plpgsql STABLE AS $$
 BEGIN
     SELECT coalesce(json_agg(json_strip_nulls(json_build_object('order_id', order_text(o.id), 'opened_at', time_text(r.opened_at),
-           'age_s', age_s(r.opened_at), 'fact', r.fact, 'tool', o.tool, 'side_effect', o.side_effect, 'method', o.method,
+           'age_s', age_s(r.opened_at), 'fact', r.fact, 'theirs', r.theirs, 'tool', o.tool, 'side_effect', o.side_effect, 'method', o.method,
            'target', o.target, 'payer', hex_text(o.payer), 'amount', o.amount::text, 'network', o.network, 'work', o.work,
            'payment_id', o.payment_id)) ORDER BY r.opened_at), '[]')::text
       INTO list FROM reviews r JOIN orders o ON o.id = r.order_id WHERE r.resolved_at IS NULL;
@@ -266,6 +266,7 @@ BEGIN
                          AND t.state IN ('signed', 'broadcast') AND t.capped_at IS NOT NULL)::text FROM networks n
     UNION ALL SELECT 'gas', n.id, n.gas_balance::text FROM networks n WHERE n.gas_balance IS NOT NULL
     UNION ALL SELECT 'seen', n.id, age_s(n.seen_at)::text FROM networks n
+    UNION ALL SELECT 'rpc_faults', format('network="%s",endpoint="%s",kind="%s"', f.network, f.endpoint, f.kind), f.n::text FROM rpc_faults f
     UNION ALL SELECT 'debts', d.state, count(*)::text FROM debts d WHERE d.state IN ('owed', 'approved', 'paying', 'held') GROUP BY d.state
     UNION ALL SELECT 'debt_oldest', '', coalesce(age_s(min(d.created_at)), 0)::text FROM debts d
                WHERE d.state IN ('owed', 'approved', 'paying', 'held')

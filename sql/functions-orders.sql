@@ -83,21 +83,33 @@ END $$;
 
 -- No identity is known, and none was given to be known by: is it an order of this wallet all the same? A stock client that lost a reply
 -- signs anew and has no id: the same wallet, the identical request, and an order of it that is undecided, or paid and not delivered. It
--- is meant again; on a write nobody can know that, so it is asked. A read with other credentials is another one. verdict: new, found, similar (a
--- write).
+-- is meant again, for 180 s; on a write nobody can know that, so it is asked: as long as it is undecided, and for a day after it was
+-- paid. A read with other credentials is another one. verdict: new, found, similar (a write).
 CREATE FUNCTION order_match_similar(p_payment_id text, p_payer bytea, p_request bytea, p_manner bytea, OUT verdict text, OUT order_id bytea)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE effect text;
 BEGIN
+    verdict := 'new';
     IF p_payment_id IS NULL THEN
-        SELECT o.id, o.side_effect INTO order_id, effect FROM orders o JOIN authorizations a ON a.id = o.authorization_id
+        SELECT o.side_effect INTO effect FROM orders o WHERE o.payer = p_payer AND o.request = p_request ORDER BY o.created_at DESC LIMIT 1;
+    END IF;
+    IF effect IN ('none', 'read') THEN
+        SELECT o.id INTO order_id FROM orders o JOIN authorizations a ON a.id = o.authorization_id
          WHERE o.payer = p_payer AND o.request = p_request AND o.created_at > now() - interval '180 s'
            AND o.work IN ('running', 'waiting', 'done', 'lost') AND o.delivered_at IS NULL
-           AND (o.work = 'lost' OR a.state IN ('held', 'due', 'sent', 'settled'))
-           AND (o.side_effect NOT IN ('none', 'read') OR o.manner IS NOT DISTINCT FROM p_manner)
+           AND (o.work = 'lost' OR a.state IN ('held', 'due', 'sent', 'settled')) AND o.manner IS NOT DISTINCT FROM p_manner
          ORDER BY o.created_at DESC LIMIT 1;
+        verdict := CASE WHEN order_id IS NULL THEN 'new' ELSE 'found' END;
+    ELSIF effect IS NOT NULL THEN                -- beside one that is undecided none is made without an id, so it is among the newest
+        SELECT o.id INTO order_id
+          FROM (SELECT x.* FROM orders x WHERE x.payer = p_payer AND x.request = p_request ORDER BY x.created_at DESC LIMIT 100) o
+          JOIN authorizations a ON a.id = o.authorization_id
+         WHERE o.work IN ('running', 'waiting', 'done', 'lost') AND o.delivered_at IS NULL
+           AND (o.work = 'lost' OR a.state IN ('held', 'due', 'sent', 'settled'))
+           AND (o.work <> 'done' OR a.state <> 'settled' OR o.created_at > now() - interval '1 day')
+         ORDER BY o.created_at DESC LIMIT 1;
+        verdict := CASE WHEN order_id IS NULL THEN 'new' ELSE 'similar' END;
     END IF;
-    verdict := CASE WHEN order_id IS NULL THEN 'new' WHEN effect IN ('none', 'read') THEN 'found' ELSE 'similar' END;
 END $$;
 
 CREATE FUNCTION same_terms(a authorizations, p_payee bytea, p_amount numeric, p_valid_after numeric, p_valid_before numeric)

@@ -27,6 +27,14 @@ BEGIN
     UPDATE relay_transactions SET state = 'final' WHERE network = p_id AND state = 'mined' AND block <= p_final;
 END $$;
 
+-- What came since the last call: [{"endpoint", "kind", "n"}].
+CREATE FUNCTION rpc_faults_add(p_network text, p_faults text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO rpc_faults AS f (network, endpoint, kind, n)
+    SELECT p_network, v->>'endpoint', v->>'kind', sum((v->>'n')::bigint) FROM jsonb_array_elements(p_faults::jsonb) v GROUP BY 2, 3 ORDER BY 2, 3
+    ON CONFLICT (network, endpoint, kind) DO UPDATE SET n = f.n + excluded.n;
+END $$;
+
 -- The lowest account nonce from p_from on that the chain has not used and no transaction of ours carries. Below p_from are the
 -- chain's; a chain that is said to be behind what we saw mined is not believed. A gap is found by this, too: it is what comes next.
 CREATE FUNCTION relay_free_nonce(p_network text, p_relayer bytea, p_from bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS $$

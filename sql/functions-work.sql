@@ -17,7 +17,7 @@ BEGIN
 END $$;
 
 -- The work's end when there is no answer to keep: its authorization is not sent. A lost write is a person's to decide.
-CREATE FUNCTION order_work_end(p_order bytea, p_work text, p_note text, p_by jsonb) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION order_work_end(p_order bytea, p_work text, p_note text, p_by jsonb, p_theirs text DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE was text := (SELECT work FROM orders WHERE id = p_order); paying authorizations;
 BEGIN
     UPDATE orders SET work = p_work, work_ended_at = now(), work_note = p_note WHERE id = p_order;
@@ -25,12 +25,13 @@ BEGIN
      WHERE o.id = p_order AND a.id = o.authorization_id AND a.state = 'held';
     SELECT x.* INTO paying FROM orders o JOIN authorizations x ON x.id = o.authorization_id WHERE o.id = p_order;
     IF p_work = 'lost' THEN
-        INSERT INTO reviews (order_id, fact) VALUES (p_order, coalesce(p_note, 'its outcome is unknown'))
+        INSERT INTO reviews (order_id, fact, theirs) VALUES (p_order, coalesce(p_note, 'its outcome is unknown'), p_theirs)
         ON CONFLICT (order_id) DO UPDATE SET fact = excluded.fact, opened_at = now(), resolved_at = NULL, resolution = NULL,
-            authorization_id = NULL, resolved_by = NULL, note = NULL, external_id = NULL;
+            authorization_id = NULL, resolved_by = NULL, note = NULL, external_id = NULL,
+            theirs = coalesce(excluded.theirs, reviews.theirs);
     END IF;
     PERFORM event_add(p_order, p_by, 'work_' || p_work, 'work ' || was, 'work ' || p_work || ', money ' || paying.state,
-                      jsonb_build_object('why', p_note));
+                      jsonb_build_object('why', p_note, 'theirs', p_theirs));
     IF p_work = 'failed' AND paying.state = 'settled' THEN
         PERFORM debt_book(paying, 'work_failed', p_by);
     END IF;
@@ -50,7 +51,7 @@ END $$;
 -- lease was taken for dead, but before anybody ran the work again, is the work's outcome after all.
 CREATE FUNCTION order_finish(p_order bytea, p_epoch integer, p_work text, p_note text, p_status integer, p_headers text,
     p_body bytea, p_digest bytea, p_by text DEFAULT NULL, p_repeatable boolean DEFAULT false, p_size bigint DEFAULT NULL,
-    OUT verdict text, OUT landed boolean) LANGUAGE plpgsql AS $$
+    p_theirs text DEFAULT NULL, OUT verdict text, OUT landed boolean) LANGUAGE plpgsql AS $$
 DECLARE o record; money text; told boolean;
 BEGIN
     SELECT x.work, x.work_epoch, x.authorization_id INTO STRICT o FROM orders x WHERE x.id = p_order FOR NO KEY UPDATE;
@@ -60,7 +61,7 @@ BEGIN
     END IF;
     verdict := 'ok';
     IF p_work <> 'done' THEN
-        PERFORM order_work_end(p_order, p_work, p_note, p_by::jsonb);
+        PERFORM order_work_end(p_order, p_work, p_note, p_by::jsonb, p_theirs);
         landed := (SELECT state = 'settled' FROM authorizations WHERE id = o.authorization_id);
         RETURN;
     END IF;

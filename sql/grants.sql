@@ -14,7 +14,7 @@ BEGIN
                      'sellers_load', 'relayer_addresses', 'notices_claim', 'notice_end',
                      'network_heads', 'ring_turn', 'receipt_payer', 'result_read', 'repeats_of',
                      'reconciliations_read', 'authorization_read']),
-                ('payonce_settler', ARRAY['instance_beat', 'instance_end', 'network_pin', 'network_seen', 'relayer_lease',
+                ('payonce_settler', ARRAY['instance_beat', 'instance_end', 'network_pin', 'network_seen', 'rpc_faults_add', 'relayer_lease',
                     'relayer_leave', 'authorizations_claim', 'authorizations_unclaim', 'relay_store', 'relay_broadcast',
                     'relay_open', 'relay_authorizations', 'proofs_record', 'authorizations_look', 'authorizations_look_again', 'authorization_end', 'authorizations_end', 'authorization_doubted', 'authorization_puzzles',
                     'orders_sweep', 'relay_replace', 'relay_drop', 'relay_capped', 'relay_carried', 'blocks_to_check', 'block_undone',

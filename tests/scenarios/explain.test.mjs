@@ -182,6 +182,18 @@ scenario('a lost write: listed, shown, found done, and never charged or run agai
     assert.equal(await world.chain.balanceOf(payer.address), FUNDS);
 });
 
+scenario('a lost write that was answered: what the answer named is shown, and only to the operator', {}, async (world) => {
+    const path = '/test/write?status=503&header=X-Order-Id:SHOP-9&header=Location:/orders/9';
+    const answer = await world.pay(await world.newPayer(), path, { id: paymentId(), ...POST });
+    assert.equal(answer.json.code, 'in_review', answer.text);
+    const order = answer.json.order_id;
+    const told = [await ok(world, 'review', 'list'), await ok(world, 'review', 'show', order), await ok(world, 'explain', order)];
+    for (const text of told)
+        for (const part of ['answered 503', 'X-Order-Id: SHOP-9', 'Location: /orders/9'])
+            assert.ok(text.toLowerCase().includes(part.toLowerCase()), `${part} is not in\n${text}`);
+    assert.doesNotMatch(answer.text + (await world.request(`/orders/${order}`)).text, /SHOP-9/);
+});
+
 scenario('a lost write, found not carried out: it may run again', {}, async (world) => {
     const { order, again } = await lostWrite(world);
     await ok(world, 'review', 'resolve', order, 'failed', '--note', 'nothing there');

@@ -279,6 +279,24 @@ describe('payers', () => {
         }
     });
 
+    test('a quote that was taken, with a fresh signature, for another call: a conflict, not a new price', async () => {
+        const [payer, other] = await world.newPayers(2);
+        const { required } = await world.sign(payer, `${PATH}?taken`);
+        const offer = required.accepts[0];
+        const fresh = async (who) => ({ headers: { 'payment-signature': paymentV2(required, await authorize(who, offer)) } });
+        const untaken = await world.send(`${PATH}?other`, await fresh(payer));
+        assert.equal(untaken.status, 402, 'it was offered for another call, and nobody has taken it');
+        await isPaid(payer, await world.send(`${PATH}?taken`, await fresh(payer)));
+        for (const path of [`${PATH}?other`, '/iso/countries?code=FR']) {
+            const answer = await world.send(path, await fresh(payer));
+            assert.deepEqual([answer.status, answer.json.code, answer.json.reason], [409, 'payment_conflict', 'request'], answer.text);
+            assert.equal(answer.headers['payment-required'], undefined);
+        }
+        assert.equal((await world.send(`${PATH}?other`, await fresh(other))).status, 402, 'of this wallet it is not known');
+        assert.equal((await world.send(`${PATH}?taken`, await fresh(payer))).headers['payonce-replayed'], 'true');
+        assert.equal(await world.chain.balanceOf(payer.address), ATOMS - PRICE);
+    });
+
     test('the same nonce on two routes at once buys one of them', async () => {
         const payer = await world.newPayer();
         const paths = [`${PATH}?left`, `${PATH}?right`];

@@ -99,7 +99,7 @@ static void test_many_at_once(void **state)
     enum verdict verdict = VERDICT_NEW;
     bool late = true;
     const struct order_answer answer = { .status = 200, .headers = "[]", .digest = sha256("", 0) };
-    orders_finish(pool, &many.first.order, 1, WORK_AXIS_DONE, NULL, &answer, NULL, deadline_ms, on_finished, &late);
+    orders_finish(pool, &many.first.order, 1, WORK_AXIS_DONE, NULL, NULL, &answer, NULL, deadline_ms, on_finished, &late);
     turn_until(MANY + 1);
     assert_false(late);
     orders_find(pool, &p, &request, NULL, 8, 0, deadline_ms, on_found, &verdict);

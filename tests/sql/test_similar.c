@@ -201,6 +201,29 @@ static void test_write_lease_over(void **state)
     is_similar(2);
 }
 
+/* However long it takes: what is undecided is not made a second time unasked; what was paid for and not delivered, not for a day. */
+static void test_write_open_long(void **state)
+{
+    (void)state;
+    struct ask a = anew(1);
+    a.side_effect = "write";
+    accept_is(&a, "accepted", 1, 1);
+    sql_run(pg, "UPDATE orders SET created_at = now() - interval '181 s'");
+    is_similar(2);
+    finish_is(1, 1, "lost", "ok");
+    sql_run(pg, "UPDATE orders SET created_at = now() - interval '9 days'");
+    is_similar(2);
+    finish_is(1, 1, "done", "ok");
+    is_similar(2);
+    sql_run(pg, "UPDATE orders SET created_at = now() - interval '23 h'");
+    settles(1, 1, 0);
+    is_similar(2);
+    sql_run(pg, "UPDATE orders SET created_at = now() - interval '25 h'");
+    struct ask b = anew(2);
+    b.side_effect = "write";
+    is_new(b);
+}
+
 /* Two equal orders may be meant: the second is taken, and the first is named. */
 static void test_warning(void **state)
 {
@@ -214,9 +237,9 @@ static void test_warning(void **state)
     accept_warns(&c, 0);
     accept_warns(&payer, 0);
     accept_warns(&request, 0);
-    sql_run(pg, "UPDATE orders SET created_at = now() - interval '181 s'");
+    finish_is(c.attempt, 1, "failed", "ok");
     accept_warns(&b, 1);
-    sql_run(pg, "UPDATE orders SET created_at = now() - interval '181 s'");
+    finish_is(b.attempt, 1, "failed", "ok");
     delivered(1, 301);
     accept_warns(&d, 0);
 }
@@ -286,6 +309,7 @@ int main(void)
         TEST(test_write),
         TEST(test_write_lost),
         TEST(test_write_lease_over),
+        TEST(test_write_open_long),
         TEST(test_warning),
         TEST(test_unverified),
         TEST(test_unverified_dead_lease),

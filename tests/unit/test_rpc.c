@@ -268,6 +268,12 @@ static void faults_lead_to_the_next_endpoint(void **state)
                                          EMPTY,    STATUS_500, STATUS_429, STATUS_404, CUT,       OTHER_CHAIN,
                                          LIMIT,    RATE,       INTERNAL,   REFUSED,    NO_RESULT, SILENT,
                                          BIG_NUMBER };
+    static const enum rpc_fault kinds[] = {
+        [WRONG_ID] = RPC_MISMATCH, [TEXT_ID] = RPC_MISMATCH, [MISSING] = RPC_MISMATCH, [TWICE] = RPC_MISMATCH, [NO_RESULT] = RPC_MISMATCH,
+        [HTML] = RPC_NOT_JSON, [NOT_JSON] = RPC_NOT_JSON, [EMPTY] = RPC_NOT_JSON, [BIG_NUMBER] = RPC_NOT_JSON, [STATUS_500] = RPC_HTTP_5XX,
+        [STATUS_429] = RPC_RATE_LIMIT, [STATUS_404] = RPC_HTTP_STATUS, [CUT] = RPC_CUT, [SILENT] = RPC_CUT, [OTHER_CHAIN] = RPC_OTHER_CHAIN,
+        [LIMIT] = RPC_LIMIT, [RATE] = RPC_LIMIT, [INTERNAL] = RPC_LIMIT, [REFUSED] = RPC_REFUSED,
+    };
     for (size_t i = 0; i < COUNT(faults); i++)
         for (size_t n = 1; n <= 3; n += 2) {
             end(state);
@@ -280,14 +286,28 @@ static void faults_lead_to_the_next_endpoint(void **state)
             ANSWERS a = ask(lab, n);
             assert_block(&a, n, 1);
             assert_int_equal(rpc_stats(lab->rpc, s, 2), 2);
-            assert_int_equal(s[0].errors + s[0].junk + s[0].wrong_chain, 1);
-            assert_int_equal(s[0].wrong_chain, f == OTHER_CHAIN);
+            for (size_t k = 0; k < RPC_FAULTS; k++)
+                assert_int_equal(s[0].faults[k], k == kinds[f]);
             assert_int_equal(s[0].set_aside, !limited);
             assert_non_null(s[0].trouble);
             ANSWERS b = ask(lab, n);
             assert_block(&b, n, 1);
             assert_int_equal(lab->server[0]->requests, limited ? 2 : 1);
         }
+}
+
+/* What shows only beside others: counted, and the next is asked instead. */
+static void the_blamed_are_set_aside(void **state)
+{
+    struct lab *lab = *state;
+    struct rpc_stats s[2];
+    rpc_blame(lab->rpc, 0, RPC_BEHIND);
+    ANSWERS a = ask(lab, 1);
+    assert_block(&a, 1, 1);
+    assert_int_equal(rpc_stats(lab->rpc, s, 2), 2);
+    assert_true(s[0].set_aside);
+    assert_int_equal(s[0].faults[RPC_BEHIND], 1);
+    assert_string_equal(rpc_fault_word(RPC_BEHIND), "behind");
 }
 
 /* The same without the chain id in the batch. */
@@ -478,6 +498,7 @@ int main(void)
         TEST(order_of_answers_does_not_matter),
         TEST(faults_lead_to_the_next_endpoint),
         TEST(a_no_may_come_by_http_too),
+        TEST(the_blamed_are_set_aside),
         TEST(faults_after_the_first_call),
         TEST(errors_and_null_are_answers),
         TEST(internal_error_of_a_broadcast_is_an_answer),
