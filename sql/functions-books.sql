@@ -17,7 +17,12 @@ BEGIN
     SELECT least(books_block.block, min(x.block) - 1) INTO block FROM (
         SELECT min(t.block) AS block FROM transfers t WHERE t.network = p_network AND t.booked IS DISTINCT FROM t.class
         UNION ALL SELECT min(m.block) FROM movements m WHERE m.network = p_network AND m.booked IS DISTINCT FROM m.class
-        UNION ALL SELECT min(r.block) FROM relay_transactions r WHERE r.network = p_network AND r.gas_cost IS NULL AND r.state IN ('mined', 'final')) x;
+        UNION ALL SELECT min(r.block) FROM relay_transactions r WHERE r.network = p_network AND r.gas_cost IS NULL AND r.state IN ('mined', 'final')
+        -- mined as what it moved shows, and not noticed yet: its gas is in no entry
+        UNION ALL SELECT min(t.block) FROM relay_transactions r JOIN transfers t ON t.network = r.network AND t.tx = r.hash
+          WHERE r.network = p_network AND r.state IN ('signed', 'broadcast', 'replaced')
+        UNION ALL SELECT min(m.block) FROM relay_transactions r JOIN movements m ON m.network = r.network AND m.tx = r.hash
+          WHERE r.network = p_network AND r.state IN ('signed', 'broadcast', 'replaced')) x;
 END $$;
 
 -- Each account of the network as it stands with the entries up to a block, and, beside the liability account that must equal them, the

@@ -112,6 +112,24 @@ static void test_balance(void **state)
     sql_is(pg, "SELECT sum(amount) FROM postings", "0");
 }
 
+/* What a transaction of the relayer's moved is booked before its gas is: the books are whole up to the block before it. */
+static void test_unnoticed(void **state)
+{
+    (void)state;
+    owed_one();
+    approve();
+    sign("1");
+    refund_lands("10000", 77);
+    sql_run(pg, "UPDATE movement_scans SET block = 50");
+    sql_is(pg, "SELECT books_block('eip155:1')", "50");
+    sql_run(pg, "INSERT INTO relayers (network, address) VALUES ('eip155:1', b(3, 20)) ON CONFLICT DO NOTHING;"
+                "INSERT INTO relay_transactions (network, relayer, account_nonce, hash, raw, gas, max_fee, max_tip, state)"
+                " VALUES ('eip155:1', b(3, 20), 1, b(77, 32), '', 1, 1, 1, 'broadcast')");
+    sql_is(pg, "SELECT books_block('eip155:1')", "39");
+    sql_run(pg, "UPDATE relay_transactions SET state = 'final', block = 40, gas_cost = 1");
+    sql_is(pg, "SELECT books_block('eip155:1')", "50");
+}
+
 /* A refund of another amount, or under another nonce, is none: money left the wallet, and the debt stays. (I15) */
 static void test_not_the_refund(void **state)
 {
@@ -311,7 +329,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_books),
-        TEST(test_balance),
+        TEST(test_balance), TEST(test_unnoticed),
         TEST(test_not_the_refund),
         TEST(test_forgotten),
         TEST(test_correction),
