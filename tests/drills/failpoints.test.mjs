@@ -2,9 +2,12 @@
 // drills): whoever had asked asks on, and is answered and charged once; no hash is lost, and the books agree with the
 // chain.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { toHex } from 'viem';
 import { begin } from '../lib/ledger.mjs';
+import { root } from '../lib/paths.mjs';
 import { testTools } from '../lib/world.mjs';
 import { allDecided } from './lib/audit.mjs';
 import { Buyer, judge, writesRanOnce } from './lib/buyers.mjs';
@@ -15,8 +18,10 @@ import { diesAt, inSources, points } from './lib/failpoints.mjs';
 const tools = testTools.map((tool) => ({ ...tool, timeout_ms: 2_500, max_timeout_s: tool.method === 'POST' ? 180 : 30 }));
 const options = { tools, network: { finality_blocks: 8 }, extra: { wait_ms: 4_000 } };
 
-test('every crash point of the sources is in a drill', () => {
+test('every crash point of the sources is in a drill, or in the scenario that has what it needs', () => {
     assert.deepEqual(Object.values(points).flat().sort(), inSources().sort());
+    const refunds = readFileSync(join(root, 'tests/scenarios/refunds-tempo.test.mjs'), 'utf8');
+    assert.deepEqual(points.keyed.filter((point) => !refunds.includes(`'${point}'`)), []);
 });
 
 function newBuyer(world, chance, payer, point, kind) {

@@ -18,6 +18,8 @@ export const points = {
     first: ['gateway-before-begin', 'gateway-after-begin'],
     charge: ['settler-before-charge', 'settler-after-charge'],
     push: ['pay_push', 'pay_pushed'],
+    // refunds on Tempo: scenarios/refunds-tempo.test.mjs kills there
+    keyed: ['refund-before-end', 'refund-after-end'],
 };
 
 export function inSources() {
