@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/route.h"
+#include "api/upstream_headers.h"
 #include "base/clock.h"
 #include "base/json.h"
 
@@ -13,23 +14,17 @@ struct call *gate_call(struct request *rq)
     return request_memory(rq, sizeof(struct call));
 }
 
-static void set_header(json_t *o, const char *key, struct request *rq, const char *name, size_t longest)
-{
-    struct slice value;
-    if (request_header(rq, name, &value) == 1 && value.n <= longest)
-        json_object_set_new(o, key, json_of_slice(value));
-}
-
 char *gate_by(struct request *rq)
 {
-    struct slice source;
+    struct slice source, trace;
     JSON *o = json_object();
     const struct gateway *g = request_app(rq);
     char hex[9];
     hex_write_bare(hex, g->instance.b, 4);
     json_object_set_new(o, "actor", json_sprintf("gateway:%s", hex));
     json_object_set_new(o, "request", json_string(request_id(rq)));
-    set_header(o, "traceparent", rq, "traceparent", 55);
+    if (request_header(rq, "traceparent", &trace) == 1 && traceparent_ok(trace)) /* what is none might be anything */
+        json_object_set_new(o, "traceparent", json_of_slice(trace));
     if (request_header(rq, "Payonce-Retry-Source", &source) == 1 &&
         (slice_is(source, "llm") || slice_is(source, "framework") || slice_is(source, "http")))
         json_object_set_new(o, "retry", json_of_slice(source));

@@ -15,6 +15,8 @@ void work_done(struct work *w)
 {
     json_decref(w->headers);
     w->headers = NULL;
+    free(w->why);
+    w->why = NULL;
     buf_done(&w->body);
 }
 
@@ -59,7 +61,7 @@ static enum work_end end_of(const struct fetch_answer *a, bool write)
 static void answered(void *arg, const struct fetch_answer *a)
 {
     OWNED struct call *c = arg;
-    struct work w = { .end = end_of(a, c->write), .why = a->why };
+    struct work w = { .end = end_of(a, c->write), .why = a->why ? str_copy(a->why) : NULL };
     if (a->end == FETCH_ANSWERED) {
         w.status = a->status;
         w.headers = incoming_headers(a, c->head);

@@ -24,7 +24,7 @@ struct work {
     int status;                      /* of the upstream's answer, 0 if none */
     json_t *headers;                 /* [[name, value], ...] to pass on; owned */
     struct buf body;
-    const char *why;                 /* for the log */
+    char *why;                       /* there is no answer; owned */
 };
 void work_done(struct work *w);
 

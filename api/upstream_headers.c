@@ -106,7 +106,7 @@ static bool hex_run(const char *s, size_t n)
 }
 
 /* W3C Trace Context, version 00: 00-<trace id>-<parent id>-<flags> */
-static bool trace_ok(struct slice s)
+bool traceparent_ok(struct slice s)
 {
     return s.n == 55 && memcmp(s.p, "00-", 3) == 0 && s.p[35] == '-' && s.p[52] == '-' && hex_run(s.p + 3, 32) &&
            hex_run(s.p + 36, 16) && (hex_run(s.p + 53, 2) || memcmp(s.p + 53, "00", 2) == 0);
@@ -116,7 +116,7 @@ static bool trace_ok(struct slice s)
 static bool take_trace(struct outgoing *o, const struct request *rq)
 {
     struct slice theirs;
-    if (request_header(rq, "traceparent", &theirs) == 1 && trace_ok(theirs)) {
+    if (request_header(rq, "traceparent", &theirs) == 1 && traceparent_ok(theirs)) {
         memcpy(o->trace, theirs.p, theirs.n);
         o->trace[theirs.n] = '\0';
         return true;

@@ -5,6 +5,8 @@
 
 #include "api/upstream.h"
 
+bool traceparent_ok(struct slice s);
+
 /* Headers to send, whose text lives in the request or in `text`. */
 struct outgoing {
     struct header *list;

@@ -38,7 +38,7 @@ scenario('explain tells the same story by every name, and nothing of bodies and 
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     const signed = await world.sign(payer, '/test/write', options);
     assert.equal((await world.send('/test/write', signed, { ...options, headers: { traceparent } })).status, 200);
-    const retry = { ...options, headers: { 'payonce-retry-source': 'framework' } };
+    const retry = { ...options, headers: { 'payonce-retry-source': 'framework', traceparent: secret.slice(0, 55) } };
     assert.equal((await world.send('/test/write', signed, retry)).headers['payonce-replayed'], 'true');
     const whole = async () => {
         const { orders: [order] } = await explain(world, id);
@@ -60,6 +60,7 @@ scenario('explain tells the same story by every name, and nothing of bodies and 
     assert.equal(done.before, 'work running');
     assert.equal(settled.after, 'money settled');
     assert.equal(replayed.retry_source, 'framework');
+    assert.equal(replayed.traceparent, undefined, 'it was none');
     const times = story.events.map(({ at }) => Date.parse(at));
     assert.deepEqual(times, times.toSorted((a, b) => a - b));
 
@@ -142,6 +143,7 @@ scenario('a lost write: listed, shown, found done, and never charged or run agai
     const [waiting] = await list();
     assert.deepEqual([waiting.order_id, waiting.tool, waiting.payment_id], [order, 'test write', id]);
     assert.ok((await ok(world, 'review', 'list')).includes(order));
+    assert.match(waiting.fact, /\w+ \w+/, 'why nobody knows');
     const shown = await ok(world, 'review', 'show', order);
     for (const part of [order, `Idempotency-Key ${order}`, 'fact', 'what remains', 'what was done'])
         assert.ok(shown.includes(part), shown);
