@@ -10,13 +10,15 @@ enum { NOTE_MAX = 2000 };
 
 static const char usage[] = "usage: payonce review list [--json]\n"
                             "       payonce review show ORDER [--json]\n"
-                            "       payonce review resolve ORDER done|failed --note TEXT [--external-id ID]\n"
+                            "       payonce review resolve ORDER done|failed|void --note TEXT [--external-id ID]\n"
                             "\n"
                             "An order is in review when its call may have been carried out and no answer came back. It "
                             "is not run again and not\n"
                             "charged until a person has looked. done: it was carried out; nothing is charged, it is "
                             "never run again. failed: it\n"
-                            "was not; the buyer may send it again.\n";
+                            "was not; the buyer may send it again. Where a "
+                            "payment is in doubt, void: it did not pay for\n"
+                            "this order, and what came of it is in suspense; the buyer may pay anew.\n";
 
 static int bad_usage(void)
 {
@@ -73,7 +75,9 @@ static void print_remains(const json_t *s)
         say("\n  what remains: the chain says that this authorization was used, and no log says how. It is looked at "
             "on; a node with\n"
             "    the whole history of its logs (networks[].rpc) answers it. Nothing is charged or run again "
-            "meanwhile.\n");
+            "meanwhile.\n"
+            "    If the chain shows you that it paid something else: payonce review resolve %s void --note '...'\n",
+            member(s, "order_id"));
 }
 
 static void print_done(const json_t *s)
@@ -119,7 +123,8 @@ static const struct {
 } refusals[] = {
     { "unknown", "there is no such order" },
     { "no_review", "this order was never in review: there is nothing to decide" },
-    { "not_lost", "it is the payment that is in doubt, not the work: only the chain can decide that" },
+    { "not_lost", "it is the payment that is in doubt, not the work: that is for the chain to tell, or void" },
+    { "not_money", "no payment of this order is in doubt that the chain has used" },
 };
 
 static int report(const struct db_rows *rows, const char *order)
@@ -141,7 +146,7 @@ static int resolve(const struct config *c, int argc, char **argv)
 {
     const char *note = NULL, *external_id = NULL;
     struct order_id id;
-    if (argc < 2 || (strcmp(argv[1], "done") != 0 && strcmp(argv[1], "failed") != 0))
+    if (argc < 2 || (strcmp(argv[1], "done") != 0 && strcmp(argv[1], "failed") != 0 && strcmp(argv[1], "void") != 0))
         return bad_usage();
     for (int i = 2; i < argc; i += 2) {
         const char **option = strcmp(argv[i], "--note") == 0          ? &note

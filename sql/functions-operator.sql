@@ -172,27 +172,39 @@ BEGIN
 END $$;
 
 -- A person decides what became of lost work: done (there is no answer to keep, and nothing is charged for it) or failed (it may run
--- again). verdict: resolved; or nothing changed: unknown, no_review, decided (otherwise, before), not_lost (it is not the work that is
--- in doubt). From here on an answer of that run comes too late.
+-- again); or, where a payment is in doubt that the chain has used and no log explains, that it is void. verdict: resolved; or nothing
+-- changed: unknown, no_review, decided (otherwise, before), not_lost or not_money (that is not what is in doubt). From here on an answer of that run comes too late.
 CREATE FUNCTION review_resolve(p_order bytea, p_resolution text, p_note text, p_external_id text, p_who text,
     OUT verdict text, OUT resolution text, OUT resolved_by text) LANGUAGE plpgsql AS $$
 DECLARE o orders; r reviews; by_whom jsonb := jsonb_build_object('actor', 'operator:' || p_who);
+        said text := format('%s decided: %s', by_whom->>'actor', p_note);
 BEGIN
     SELECT * INTO o FROM orders x WHERE x.id = p_order FOR NO KEY UPDATE;
     SELECT * INTO r FROM reviews x WHERE x.order_id = p_order FOR UPDATE;
     resolution := r.resolution;
     resolved_by := r.resolved_by;
     verdict := CASE WHEN o.id IS NULL THEN 'unknown'
+                    WHEN p_resolution = 'void' AND EXISTS (SELECT 1 FROM authorizations a WHERE a.order_id = o.id AND a.state = 'void'
+                                                              AND a.end_note = said) THEN 'resolved'
                     WHEN r.order_id IS NULL THEN 'no_review'
-                    WHEN r.resolved_at IS NULL AND o.work <> 'lost' THEN 'not_lost'
+                    WHEN p_resolution = 'void' AND (r.resolved_at IS NOT NULL OR r.authorization_id IS NULL) THEN 'not_money'
+                    WHEN r.resolved_at IS NULL AND o.work <> 'lost' AND p_resolution <> 'void' THEN 'not_lost'
                     WHEN r.resolved_at IS NULL THEN 'resolved'
                     WHEN (r.resolution, r.resolved_by, r.note, o.work) = (p_resolution, by_whom->>'actor', p_note, p_resolution)
                          AND r.external_id IS NOT DISTINCT FROM p_external_id THEN 'resolved' -- our own commit, whose reply was lost
                     ELSE 'decided' END;
-    IF verdict <> 'resolved' OR r.resolved_at IS NOT NULL THEN
+    IF p_resolution = 'void' AND verdict = 'resolved' THEN
+        resolution := 'void';
+        resolved_by := by_whom->>'actor';
+        IF r.authorization_id IS NOT NULL THEN
+            PERFORM event_add(p_order, by_whom, 'review_resolved', 'money in doubt', 'money void', jsonb_build_object('note', p_note));
+            PERFORM authorization_end(r.authorization_id, 'void', said, by_whom::text);
+        END IF;
+        RETURN;
+    ELSIF verdict <> 'resolved' OR r.resolved_at IS NOT NULL THEN
         RETURN;
     ELSIF p_resolution NOT IN ('done', 'failed') THEN
-        RAISE EXCEPTION 'a review ends done or failed';
+        RAISE EXCEPTION 'a review ends done, failed or void';
     END IF;
     resolution := p_resolution;
     resolved_by := by_whom->>'actor';

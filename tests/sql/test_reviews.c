@@ -231,6 +231,28 @@ static void test_puzzle_solved(void **state)
     }
 }
 
+/* Used by something that no log of ours explains, for ever: a person who has seen what it was ends it. */
+static void test_puzzle_decided(void **state)
+{
+    (void)state;
+    static const char decide[] = "SELECT concat_ws(' ', verdict, resolution, resolved_by) FROM review_resolve(b(1, 16), 'void', "
+                                 "'paid for less', NULL, 'ann')";
+    struct ask a = with_id();
+    accept_is(&a, "accepted", 1, 1);
+    finish_is(1, 1, "done", "ok");
+    sql_is(pg, decide, "no_review");
+    puzzles(1);
+    status_is("in_review");
+    sql_is(pg, "SELECT verdict FROM review_resolve(b(1, 16), 'failed', 'no', NULL, 'ann')", "not_lost");
+    sql_is(pg, decide, "resolved void operator:ann");
+    sql_is(pg, "SELECT state || ': ' || end_note FROM authorizations", "void: operator:ann decided: paid for less");
+    status_is("unpaid");
+    OWNED char *before = dump();
+    sql_is(pg, decide, "resolved void operator:ann"); /* its reply was lost */
+    same_as(before);
+    find_is(&a, "pay_again", 1, false);
+}
+
 /* A review of the work is not closed by what the money did. */
 static void test_lost_stays(void **state)
 {
@@ -296,7 +318,7 @@ int main(void)
         TEST(test_lost_twice),
         TEST(test_lost_but_landed),
         TEST(test_puzzles),
-        TEST(test_puzzle_solved),
+        TEST(test_puzzle_solved), TEST(test_puzzle_decided),
         TEST(test_lost_stays),
         TEST(test_puzzle_while_running),
         TEST(test_puzzle_set_aside),
