@@ -39,10 +39,10 @@ test('what an endpoint is at fault for is counted by kind', { timeout: 300_000 }
         const counted = async () => (await faults(world, 'payonce_settler_rpc_faults_total', liar.url)).get(kind) ?? 0;
         const before = lie === 'other' ? 0 : await counted();
         liar.lie = lie;
-        await bought(`${READ}?${kind}`);         // two of three tell the truth
+        await bought(`${READ}?lie=${kind}`);         // two of three tell the truth
         await world.waitFor(async () => await counted() > before, `${lie} is counted as ${kind}`, 30_000);
         liar.lie = null;                         // its chain is known again
-        await bought(`${READ}?${kind}-over`);
+        await bought(`${READ}?lie=${kind}-over`);
     }
     liar.lie = null;
     const own = await faults(world, 'payonce_rpc_faults_total', liar.url);
