@@ -118,9 +118,9 @@ async function nodeFile(file, { env, minutes, nice = 0, turn = '' }) {
 // Most tests wait for blocks most of the time, so several files run at once, those of all suites that run together; the
 // longest begin first, or the run would end with one of them alone.
 const AT_ONCE = 7;
-const longest = ['drills/lost-replies', 'drills/failpoints', 'drills/facilitator', 'drills/failpoints-money', 'drills/failpoints-mpp',
-    'drills/hostile', 'drills/cases', 'refunds', 'refunds-tempo', 'refunds-tempo-refused', 'relayer', 'scan', 'facilitator',
-    'crash', 'tokens', 'operate', 'lookups', 'refunds-found', 'pay', 'free-repeats'];
+const longest = ['drills/lost-replies', 'drills/failpoints', 'drills/facilitator', 'mpp-late', 'mpp', 'refunds-tempo', 'refunds', 'mpp-twice',
+    'drills/failpoints-money', 'drills/failpoints-mpp', 'drills/hostile', 'drills/cases', 'upfront', 'tokens', 'scan', 'relayer', 'lookups',
+    'operate', 'facilitator', 'refunds-tempo-refused', 'pay-mpp'];
 const queue = [];
 let busy = 0;
 
