@@ -197,7 +197,7 @@ static void look_at(struct desk *d, const struct db_rows *rows, size_t n)
         receipt_done(&landed[k].receipt);
 }
 
-/* Looks at what is due, LOOKS of it and as many of the released; *ret_more: there may be more. False: the database was away. */
+/* Looks at what is due, LOOKS of each state; *ret_more: there may be more. False: the database was away. */
 static bool look(struct desk *d, bool *ret_more)
 {
     DB_ARGS a = { 0 };

@@ -1,4 +1,3 @@
--- What may still be sent or is on its way is looked at before the many that were released and only wait for their deadlines.
+-- What can be on its way is looked at before the many that were released and only wait for their deadlines: each state in its own turn.
 DROP INDEX authorizations_look;
-CREATE INDEX authorizations_look ON authorizations (network, next_look) WHERE ended_at IS NULL AND state <> 'released';
-CREATE INDEX authorizations_look_released ON authorizations (network, next_look) WHERE ended_at IS NULL AND state = 'released';
+CREATE INDEX authorizations_look ON authorizations (network, state, next_look) WHERE ended_at IS NULL;

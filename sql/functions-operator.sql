@@ -258,7 +258,7 @@ LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN QUERY
     WITH alive AS (SELECT a.state, CASE a.state WHEN 'sent' THEN a.sent_at WHEN 'due' THEN a.due_at ELSE a.created_at END AS since,
-                          a.order_id FROM open_authorizations a),
+                          a.order_id FROM authorizations a WHERE a.ended_at IS NULL),
          untold AS (SELECT a.ended_at FROM authorizations a WHERE a.tell IS NOT NULL AND a.ended_at IS NOT NULL),
          waiting AS (SELECT r.opened_at FROM reviews r WHERE r.resolved_at IS NULL),
          newest AS (SELECT t.state FROM relay_transactions t ORDER BY t.id DESC LIMIT 10000)

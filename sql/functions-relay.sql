@@ -286,16 +286,16 @@ CREATE FUNCTION look_after(p_looks integer, p_dead_after bigint) RETURNS timesta
                    coalesce((ARRAY[2, 2, 4, 7, 15, 30])[p_looks + 1], 60) AS pace) x;
 $$;
 
--- Whose next look has come, locked: at most so many of those that can be on their way, and as many of the released, whose crowd must
--- not keep the others waiting.
+-- Whose next look has come, locked: of each state at most so many, so that the crowd of the released keeps nothing waiting that can be on
+-- its way.
 CREATE FUNCTION looks_due(p_network text, p_limit integer) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+DECLARE s text;
 BEGIN
-    RETURN QUERY SELECT a.id FROM authorizations a
-      WHERE a.network = p_network AND a.ended_at IS NULL AND a.state <> 'released' AND a.next_look <= now()
-      ORDER BY a.next_look LIMIT p_limit FOR UPDATE SKIP LOCKED;
-    RETURN QUERY SELECT a.id FROM authorizations a
-      WHERE a.network = p_network AND a.ended_at IS NULL AND a.state = 'released' AND a.next_look <= now()
-      ORDER BY a.next_look LIMIT p_limit FOR UPDATE SKIP LOCKED;
+    FOREACH s IN ARRAY ARRAY['held', 'due', 'sent', 'released'] LOOP
+        RETURN QUERY SELECT a.id FROM authorizations a
+          WHERE a.network = p_network AND a.ended_at IS NULL AND a.state = s AND a.next_look <= now()
+          ORDER BY a.next_look LIMIT p_limit FOR UPDATE SKIP LOCKED;
+    END LOOP;
 END $$;
 
 -- Unknowns whose next look has come. The one after it is set here, so that a row never loses its visit to a crash.
@@ -469,8 +469,8 @@ END $$;
 -- Every five minutes: whatever is not ended and would not be looked at soon is looked at now. Returns how many.
 CREATE FUNCTION reconcile(p_network text, OUT brought bigint) LANGUAGE plpgsql AS $$
 BEGIN
-    WITH soon AS (SELECT o.id FROM open_authorizations o WHERE o.network = p_network AND o.state <> 'held' AND o.next_look > now()
-                     AND (o.state = 'sent' OR o.dead_after < extract(epoch FROM now())))
-    UPDATE authorizations a SET next_look = now() WHERE a.id = ANY (ARRAY(SELECT id FROM soon)) AND a.ended_at IS NULL;
+    UPDATE authorizations SET next_look = now()
+     WHERE network = p_network AND ended_at IS NULL AND state <> 'held' AND next_look > now()
+       AND (state = 'sent' OR dead_after < extract(epoch FROM now()));
     GET DIAGNOSTICS brought = ROW_COUNT;
 END $$;

@@ -1,8 +1,3 @@
--- Authorizations that can still be used, as their two indexes have them.
-CREATE VIEW open_authorizations AS
-SELECT * FROM authorizations WHERE ended_at IS NULL AND state <> 'released'
-UNION ALL SELECT * FROM authorizations WHERE ended_at IS NULL AND state = 'released';
-
 -- What is told of an order, derived from its two axes and stored nowhere.
 CREATE VIEW order_status AS
 SELECT o.id, o.receipt, o.created_at, o.rail, o.wire_version, o.tool, o.side_effect, o.cacheable, o.method, o.target, o.request,
@@ -86,7 +81,7 @@ $$;
 -- Counts for the metrics page.
 CREATE FUNCTION money_counts() RETURNS TABLE (state text, count bigint, oldest_s bigint) LANGUAGE sql STABLE AS $$
     SELECT a.state, count(*), coalesce(extract(epoch FROM now() - min(a.created_at))::bigint, 0)
-      FROM open_authorizations a GROUP BY a.state;
+      FROM authorizations a WHERE a.ended_at IS NULL GROUP BY a.state;
 $$;
 -- What `payonce doctor` asks of the server: is a commit durable here, and which schema is this?
 CREATE FUNCTION server_facts() RETURNS TABLE (schema_version integer, fsync boolean, synchronous_commit text, full_page_writes boolean,
