@@ -31,7 +31,7 @@ const quick = {
     challenges: { rounds: 3, seconds: 2 },
     manyConnections: { rounds: 3, seconds: 1 },
     paidCalls: { rounds: 1, seconds: 6 },
-    freeRepeats: { rounds: 1, seconds: 4 },
+    freeRepeats: { rounds: 3, seconds: 4 },
     settledPayments: { rounds: 1, blocks: 4, peerAt1024: false },
     verifications: { rounds: 1, seconds: 3 },
     settlements: { rounds: 1, blocks: 3 },

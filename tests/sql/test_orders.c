@@ -374,7 +374,6 @@ static void test_constraints(void **state)
     is_refused("UPDATE authorizations SET nonce = b(1, 32)", unique);
     is_refused("UPDATE authorizations SET nonce = b(1, 31)", check);
     is_refused("UPDATE authorizations SET payer = b(1, 21)", check);
-    is_refused("UPDATE authorizations SET order_id = b(3, 16)", foreign);
     is_refused("UPDATE orders SET work = 'maybe'", check);
     is_refused("UPDATE orders SET side_effect = 'some'", check);
     is_refused("UPDATE orders SET payment_id = 'fifteen_chars__'", check);

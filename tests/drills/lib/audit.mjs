@@ -93,6 +93,8 @@ export async function alwaysTrue(world) {
         `SELECT id, payonce.events_broken(id) AS broken FROM orders WHERE payonce.events_broken(id) > 0`);
     await none(world, 'an order has no story', 'SELECT id FROM orders o WHERE NOT EXISTS (SELECT 1 FROM events e '
         + 'WHERE e.order_id = o.id)');
+    await none(world, 'an authorization has no order',
+        'SELECT a.id FROM authorizations a WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.id = a.order_id)');
     await none(world, 'an authorization has neither an end nor a next visit',
         `SELECT id, state, next_look FROM authorizations WHERE ended_at IS NULL AND
             (next_look IS NULL OR next_look > greatest(now() + interval '90 s', to_timestamp(dead_after + 90)))`);
