@@ -1,18 +1,24 @@
 // MPP on Tempo: what the second rail costs a 402, and paid calls beside mppx's own server, on one chain.
+import { encodeFunctionData } from 'viem';
+import { sendTransactionSync } from 'viem/actions';
+import { privateKeyToAccount } from 'viem/accounts';
+import { buyers } from '../../dev/accounts.mjs';
 import { demoTools, TEMPO } from '../../dev/config.mjs';
+import { PATH_USD, tokenAbi } from '../../dev/tempo.mjs';
+import { tempoClient } from '../lib/mpp.mjs';
 import { freePort, World } from '../lib/world.mjs';
 import { challengesInTurns, paidInTurns } from './measures.mjs';
 import { path, peerPayTo, seconds, signsOffers, Stage } from './stage.mjs';
 
-const PAYERS = 256;                              // each may have many payments under way
-const ATOMS = 1_000_000_000n;
+const PAYERS = 32;                               // each has many payments under way
+const ATOMS = 25_000_000n, FUNDING_GAS = 15_000_000n;
 
 const soldOn = (world, both) => [{
     ...demoTools[0], cacheable: false, upstream: world.upstream, example: undefined,
     prices: [...demoTools[0].prices, ...(both ? [{ network: TEMPO, token: 'pathUSD', amount: demoTools[0].prices[0].amount }] : [])],
 }];
 
-class TempoStage extends Stage {
+export class TempoStage extends Stage {
     payers = PAYERS;
 
     constructor(load) {
@@ -27,11 +33,19 @@ class TempoStage extends Stage {
 
     async start() {
         await this.world.start();
-        await this.world.tempo.fund([...await this.payerAddresses(), peerPayTo], ATOMS);
+        await this.#fund([...await this.payerAddresses(), peerPayTo]);
         this.peerPort = await freePort();
         this.launchPeer(['mpp', '--port', this.peerPort, '--rpc', this.world.tempo.rpc.url, '--pay-to', peerPayTo]);
         await this.answers(`http://127.0.0.1:${this.peerPort}/paid`, 402);
         return this;
+    }
+
+    // In one transaction.
+    #fund(addresses) {
+        const data = (to) => encodeFunctionData({ abi: tokenAbi, functionName: 'transfer', args: [to, ATOMS] });
+        return sendTransactionSync(tempoClient(this.world, privateKeyToAccount(buyers[0].key)), {
+            calls: addresses.map((to) => ({ to: PATH_USD, data: data(to) })), gas: FUNDING_GAS, feeToken: PATH_USD,
+        });
     }
 
     ours() {

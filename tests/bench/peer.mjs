@@ -73,11 +73,13 @@ function mpp() {
     const client = createClient({ chain, transport: http(options.rpc), pollingInterval: 50 });
     const charge = tempo.charge({ currency: PATH_USD, recipient: options['pay-to'], getClient: () => client });
     const server = Mppx.create({ methods: [charge], secretKey: process.env.PEER_KEY, realm: `127.0.0.1:${options.port}` });
-    const priced = server.charge({ amount: '0.001' });
-    return Mppx.toNodeListener(async (request) => {
-        const answer = await priced(request);
-        return answer.status === 402 ? answer.challenge : answer.withReceipt(Response.json(sold));
-    });
+    const priced = Mppx.toNodeListener(server.charge({ amount: '0.001' }));
+    return async (rq, rs) => {
+        if ((await priced(rq, rs)).status === 402)
+            return;
+        rs.setHeader('Content-Type', 'application/json');
+        rs.end(JSON.stringify(sold));
+    };
 }
 
 function x402() {
