@@ -8,7 +8,7 @@
 #include "load_pay.h"
 #include "settle/mpp_credential.h"
 
-enum { GAS = 500000, DEADLINE_S = 25, PAST_S = 1 << 20 };
+enum { GAS = 1000000, DEADLINE_S = 25, PAST_S = 1 << 20 };
 
 static const uint64_t max_tip = 1000000000, max_fee = 100000000000;
 

@@ -1,10 +1,11 @@
 // MPP on Tempo: what the second rail costs a 402, and paid calls beside mppx's own server, on one chain.
+import { join } from 'node:path';
 import { encodeFunctionData } from 'viem';
 import { sendTransactionSync } from 'viem/actions';
 import { privateKeyToAccount } from 'viem/accounts';
 import { buyers } from '../../dev/accounts.mjs';
 import { demoTools, TEMPO } from '../../dev/config.mjs';
-import { PATH_USD, tokenAbi } from '../../dev/tempo.mjs';
+import { PATH_USD, startTempo, tokenAbi } from '../../dev/tempo.mjs';
 import { tempoClient } from '../lib/mpp.mjs';
 import { freePort, World } from '../lib/world.mjs';
 import { challengesInTurns, paidInTurns } from './measures.mjs';
@@ -18,11 +19,18 @@ const soldOn = (world, both) => [{
     prices: [...demoTools[0].prices, ...(both ? [{ network: TEMPO, token: 'pathUSD', amount: demoTools[0].prices[0].amount }] : [])],
 }];
 
+// Blocks that take whatever comes in a second.
+class TempoWorld extends World {
+    startTempo() {
+        return startTempo({ dir: join(this.dir, 'tempo'), port: this.ports.tempo, gasLimit: 1_000_000_000 });
+    }
+}
+
 export class TempoStage extends Stage {
     payers = PAYERS;
 
     constructor(load) {
-        super(load, new World({
+        super(load, new TempoWorld({
             blockTime: 2, tempo: {}, extra: { wait_ms: 120_000 },
             beforeConfig: (world) => {
                 signsOffers(world);
