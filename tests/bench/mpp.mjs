@@ -11,8 +11,8 @@ import { freePort, World } from '../lib/world.mjs';
 import { challengesInTurns, paidInTurns } from './measures.mjs';
 import { path, peerPayTo, seconds, signsOffers, Stage } from './stage.mjs';
 
-const PAYERS = 32;                               // each has many payments under way
-const ATOMS = 25_000_000n, FUNDING_GAS = 15_000_000n;
+const PAYERS = 128;                              // as many as callers
+const ATOMS = 5_000_000n, AT_ONCE = 32, FUNDING_GAS = 15_000_000n;
 
 const soldOn = (world, both) => [{
     ...demoTools[0], cacheable: false, upstream: world.upstream, example: undefined,
@@ -48,12 +48,14 @@ export class TempoStage extends Stage {
         return this;
     }
 
-    // In one transaction.
-    #fund(addresses) {
+    async #fund(addresses) {
+        const client = tempoClient(this.world, privateKeyToAccount(buyers[0].key));
         const data = (to) => encodeFunctionData({ abi: tokenAbi, functionName: 'transfer', args: [to, ATOMS] });
-        return sendTransactionSync(tempoClient(this.world, privateKeyToAccount(buyers[0].key)), {
-            calls: addresses.map((to) => ({ to: PATH_USD, data: data(to) })), gas: FUNDING_GAS, feeToken: PATH_USD,
-        });
+        for (let i = 0; i < addresses.length; i += AT_ONCE)
+            await sendTransactionSync(client, {
+                calls: addresses.slice(i, i + AT_ONCE).map((to) => ({ to: PATH_USD, data: data(to) })), gas: FUNDING_GAS,
+                feeToken: PATH_USD,
+            });
     }
 
     ours() {

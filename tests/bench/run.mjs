@@ -27,7 +27,7 @@ const full = {
     verifications: { rounds: 3, seconds: 5 },
     settlements: { rounds: 3, blocks: 5 },
     receipt: { seconds: 5 },
-    mpp: { challenges: { rounds: 7, seconds: 2 }, paid: { rounds: 3, seconds: 10, callers: 256 } },
+    mpp: { challenges: { rounds: 7, seconds: 2 }, paid: { rounds: 3, seconds: 10, callers: 128 } },
 };
 const quick = {
     challenges: { rounds: 3, seconds: 2 },
@@ -38,7 +38,7 @@ const quick = {
     verifications: { rounds: 1, seconds: 3 },
     settlements: { rounds: 1, blocks: 3 },
     receipt: { seconds: 2 },
-    mpp: { challenges: { rounds: 3, seconds: 2 }, paid: { rounds: 1, seconds: 8, callers: 256 } },
+    mpp: { challenges: { rounds: 3, seconds: 2 }, paid: { rounds: 1, seconds: 8, callers: 128 } },
 };
 
 // ---- what was measured, and where ----
