@@ -86,12 +86,13 @@ export class Tempo {
 
 // The pins are what this version of anvil can do: under its default fork a payer's second expiring nonce hangs. Without a
 // block time its head lags behind the clock, and clients take their own deadlines for too far away.
-export async function startTempo({ dir, port, blockTime = 1, interval = 0, log, detached = false }) {
+export async function startTempo({ dir, port, blockTime = 1, gasLimit = 0, interval = 0, log, detached = false }) {
     mkdirSync(dir, { recursive: true });
     rmSync(join(dir, 'cache'), { recursive: true, force: true });
     const state = join(dir, 'tempo.json');
     const fresh = !existsSync(state);
     const args = ['--network', 'tempo', '--hardfork', 'T4', '--chain-id', TEMPO_ID, '--block-time', blockTime,
+        ...(gasLimit ? ['--gas-limit', gasLimit] : []),
         '--host', '127.0.0.1', '--port', port, '--state', state, '--quiet', '--cache-path', join(dir, 'cache'),
         '--timestamp', genesisTime(dir), ...(interval ? ['--state-interval', interval] : [])];
     const out = log ? openSync(log, 'a', 0o600) : 'ignore';

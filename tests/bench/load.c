@@ -6,6 +6,7 @@
  *     load pay HOST PORT PATH --payers FIRST:COUNT --connections N --seconds S [--warm S] [--payments N] [--keep-offer]
  *         the payers take turns; ends when the time is over or N payments are answered. --keep-offer pays the first
  *         402's offer again and again (a server without quotes takes that); else each call asks its price.
+ *         With --mpp each call is paid on Tempo (load_mpp.c), not over x402.
  *     load repeat HOST PORT PATH --payers FIRST:COUNT --connections N --seconds S [--warm S]
  *         the same question each time, a payer a connection: the first is paid for, the others are free repeats
  *     load recover SECONDS
@@ -31,7 +32,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "chain/chain.h"
+#include "load_pay.h"
 
 enum { ROOM = 16384, STATUS_MAX = 600, LATENCIES = 1 << 20 };
 
@@ -41,7 +42,7 @@ struct options {
     uint64_t first, payers, payments; /* payments 0: no bound */
     unsigned connections;
     int64_t seconds, warm;
-    bool keep_offer, idle, repeat;
+    bool keep_offer, idle, repeat, mpp;
 };
 
 enum phase { ASKING, PAYING, RESTING };
@@ -66,7 +67,7 @@ struct load {
     struct key *keys;                /* the payers', made once */
     uint64_t payments_sent, calls;
     unsigned resting;
-    char *offer;                     /* with keep_offer: the first PAYMENT-REQUIRED */
+    char *offer;                     /* with keep_offer: the first challenge */
     int64_t count_from_ms, end_ms;
     uint64_t paid, free, challenges, other[STATUS_MAX], broken;
     uint32_t *latency;
@@ -94,64 +95,6 @@ static int list_payers(uint64_t first, uint64_t count)
         puts(address_lower(&k.address).s);
     }
     return 0;
-}
-
-/* ---- one payment ---- */
-
-static const char *need(const json_t *o, const char *key)
-{
-    const char *s = json_str(o, key);
-    if (!s) {
-        (void)fprintf(stderr, "load: an offer without %s\n", key);
-        exit(1);
-    }
-    return s;
-}
-
-static struct authorization sign_offer(const json_t *offer, const struct key *k)
-{
-    struct authorization a = { .from = k->address, .valid_after = AMOUNT_ZERO };
-    const json_t *extra = json_object_get(offer, "extra"), *timeout = json_object_get(offer, "maxTimeoutSeconds");
-    struct token t = { .name = need(extra, "name"), .version = need(extra, "version") };
-    const char *to = need(offer, "payTo"), *amount = need(offer, "amount"), *asset = need(offer, "asset");
-    bool ok = network_id_read(need(offer, "network"), &t.chain_id) && address_read(to, strlen(to), &a.to) &&
-              amount_read(amount, strlen(amount), &a.value) && address_read(asset, strlen(asset), &t.address);
-    a.valid_before = amount_of((uint64_t)(clock_wall_s() + json_integer_value(timeout)));
-    bytes_random(&a.nonce, sizeof a.nonce);
-    token_domain(&t);
-    if (!ok || !authorization_sign(&a, &t, k)) {
-        (void)fprintf(stderr, "load: an offer that cannot be signed\n");
-        exit(1);
-    }
-    return a;
-}
-
-/* The value of PAYMENT-SIGNATURE: the offer is given back as it came. Or, without its quote, of X-PAYMENT: a quote that was taken
- * would find its own order, and that is a replay. */
-static void payment(const char *required, const struct key *k, bool without_quote, struct buf *ret)
-{
-    uint8_t *text;
-    size_t n;
-    struct json_why why;
-    if (!base64_read(required, strlen(required), &text, &n))
-        abort();
-    JSON *r = json_read((const char *)text, n, &why);
-    free(text);
-    json_t *offer = json_array_get(json_object_get(r, "accepts"), 0);
-    struct authorization a = sign_offer(offer, k);
-    char signature[2 * 65 + 3];
-    hex_write(signature, a.signature, 65);
-    json_t *authorization =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "from", address_checksum(&a.from).s, "to",
-                  address_checksum(&a.to).s,
-                  "value", amount_text(a.value).s, "validAfter", "0", "validBefore", amount_text(a.valid_before).s,
-                  "nonce", hash_text(&a.nonce).s);
-    JSON *p = without_quote ? json_pack("{s:i, s:s, s:s, s:{s:s, s:o}}", "x402Version", 1, "scheme", "exact", "network", "base-sepolia",
-                                        "payload", "signature", signature, "authorization", authorization)
-                            : json_pack("{s:i, s:{s:s, s:o}, s:O, s:O}", "x402Version", 2, "payload", "signature", signature,
-                        "authorization", authorization, "resource", json_object_get(r, "resource"), "accepted", offer);
-    OWNED char *json = json_write(p);
-    base64_add(ret, json, strlen(json));
 }
 
 /* ---- a connection ---- */
@@ -195,7 +138,18 @@ static void rest(struct load *l, struct client *c)
     l->resting++;
 }
 
-static void pay(struct load *l, struct client *c, const char *required)
+/* Where an offer stands, and where what pays it does. */
+static const char *offer_header(const struct options *o)
+{
+    return o->mpp ? "WWW-Authenticate" : "PAYMENT-REQUIRED";
+}
+
+static const char *payment_header(const struct options *o)
+{
+    return o->mpp ? "Authorization: " : o->repeat ? "X-PAYMENT: " : "PAYMENT-SIGNATURE: ";
+}
+
+static void pay(struct load *l, struct client *c, const char *offer)
 {
     if (l->o->payments > 0 && l->payments_sent == l->o->payments) {
         rest(l, c);
@@ -203,8 +157,12 @@ static void pay(struct load *l, struct client *c, const char *required)
     }
     const uint64_t turn = l->o->repeat ? (uint64_t)(c - l->clients) : l->payments_sent;
     BUF value = { 0 };
-    payment(required, &l->keys[turn % l->o->payers], l->o->repeat, &value);
-    start(c, l->o, l->o->repeat ? "X-PAYMENT: " : "PAYMENT-SIGNATURE: ", value.p);
+    const struct key *k = &l->keys[turn % l->o->payers];
+    if (l->o->mpp)
+        mpp_payment(offer, k, &value);
+    else
+        x402_payment(offer, k, l->o->repeat, &value);
+    start(c, l->o, payment_header(l->o), value.p);
     c->phase = PAYING;
     c->began_ms = clock_mono_ms();
     l->payments_sent++;
@@ -262,8 +220,8 @@ static void answered(struct load *l, struct client *c)
         return;
     }
     l->challenges++;
-    char *required = header(c, "PAYMENT-REQUIRED");
-    if (c->status != 402 || !required) {
+    const char *offer = header(c, offer_header(l->o));
+    if (c->status != 402 || !offer) {
         (void)fprintf(stderr, "load: no challenge but status %d\n", c->status);
         exit(1);
     }
@@ -272,8 +230,8 @@ static void answered(struct load *l, struct client *c)
         return;
     }
     if (l->o->keep_offer && !l->offer)
-        l->offer = str_copy(required);
-    pay(l, c, required);
+        l->offer = str_copy(offer);
+    pay(l, c, offer);
 }
 
 static void read_head(struct client *c)
@@ -436,6 +394,7 @@ static void read_options(int argc, char **argv, struct options *o)
         { "payers", required_argument, NULL, 'p' }, { "connections", required_argument, NULL, 'c' },
         { "seconds", required_argument, NULL, 's' }, { "warm", required_argument, NULL, 'w' },
         { "payments", required_argument, NULL, 'n' }, { "keep-offer", no_argument, NULL, 'k' },
+        { "mpp", no_argument, NULL, 'm' },
         { NULL, 0, NULL, 0 },
     };
     for (int k; (k = getopt_long(argc, argv, "", known, NULL)) != -1;) {
@@ -454,6 +413,8 @@ static void read_options(int argc, char **argv, struct options *o)
             o->payments = v;
         } else if (k == 'k') {
             o->keep_offer = true;
+        } else if (k == 'm') {
+            o->mpp = true;
         } else {
             exit(2);
         }

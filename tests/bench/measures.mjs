@@ -16,21 +16,24 @@ async function repeated(times, one) {
     return runs;
 }
 
-// 402s a second that wrk -t1 gets over 64 connections, and the CPU that one took. The official stack runs once before
-// it counts, so that its code is compiled.
-export async function challenges(stage, { rounds, seconds }) {
-    const runs = { payonce: [], official: [] };
-    await stage.wrk(stage.peer(), 64, 3);
+// Of each side, by its name.
+export async function challengesInTurns(stage, sides, { rounds, seconds }) {
+    const runs = Object.fromEntries(sides.map(({ name }) => [name, []]));
     for (let i = 0; i < rounds; i++)
-        for (const side of [stage.ours(), stage.peer()]) {
+        for (const side of sides) {
             const before = sum(side.cpu());
             const rate = await stage.wrk(side, 64, seconds);
             runs[side.name].push({ rate, us: (sum(side.cpu()) - before) / (rate * seconds) * 1e6 });
         }
-    const of = (name) => ({
-        rate: medianOf(runs[name], 'rate'), cpu_us: medianOf(runs[name], 'us'), runs: runs[name],
-    });
-    const [payonce, official] = [of('payonce'), of('official')];
+    return Object.fromEntries(Object.entries(runs).map(([name, list]) =>
+        [name, { rate: medianOf(list, 'rate'), cpu_us: medianOf(list, 'us'), runs: list }]));
+}
+
+// 402s a second that wrk -t1 gets over 64 connections, and the CPU that one took. The official stack runs once before
+// it counts, so that its code is compiled.
+export async function challenges(stage, plan) {
+    await stage.wrk(stage.peer(), 64, 3);
+    const { payonce, official } = await challengesInTurns(stage, [stage.ours(), stage.peer()], plan);
     return { payonce, official, ratio: payonce.rate / official.rate, cpu_ratio: official.cpu_us / payonce.cpu_us };
 }
 
@@ -48,9 +51,9 @@ export async function manyConnections(stage, { rounds, seconds }) {
     return { rates, shares, least: Math.min(...Object.values(shares)), runs };
 }
 
-async function payAtOnce(stage, side, seconds) {
+async function payAtOnce(stage, side, seconds, connections) {
     const before = side.cpu();
-    const run = await stage.pay(side, { connections: 64, seconds });
+    const run = await stage.pay(side, { connections, seconds });
     const report = await run.report;
     const after = side.cpu();
     await stage.quiet(side);
@@ -62,13 +65,17 @@ async function payAtOnce(stage, side, seconds) {
 }
 
 // Paid calls for a second of CPU, PostgreSQL's counted, each transaction mined at once, 64 callers.
-export async function paidCalls(stage, { rounds, seconds }) {
-    const runs = { payonce: [], official: [] };
+export async function paidCalls(stage, plan) {
     await stage.mineAtOnce();
-    await payAtOnce(stage, stage.peer(), 3);
+    return paidInTurns(stage, plan);
+}
+
+export async function paidInTurns(stage, { rounds, seconds, callers = 64 }) {
+    const runs = { payonce: [], official: [] };
+    await payAtOnce(stage, stage.peer(), 3, callers);
     for (let i = 0; i < rounds; i++)
         for (const side of [stage.ours(), stage.peer()])
-            runs[side.name].push(await payAtOnce(stage, side, seconds));
+            runs[side.name].push(await payAtOnce(stage, side, seconds, callers));
     const middles = ['per_cpu_second', 'cpu_ms', 'rate', 'p50_ms', 'p99_ms', 'postgres_share'];
     const of = (name) => ({
         ...Object.fromEntries(middles.map((key) => [key, medianOf(runs[name], key)])), runs: runs[name],

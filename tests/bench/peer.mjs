@@ -2,7 +2,9 @@
 //
 //     node peer.mjs facilitator --port P --rpc URL        (its key in PEER_KEY)
 //     node peer.mjs resource --port P --facilitator URL --pay-to ADDRESS
+//     node peer.mjs mpp --port P --rpc URL --pay-to ADDRESS                (its secret in PEER_KEY)
 import express from 'express';
+import { createServer } from 'node:http';
 import { parseArgs } from 'node:util';
 import { HTTPFacilitatorClient, x402ResourceServer } from '@x402/core/server';
 import { x402Facilitator } from '@x402/core/facilitator';
@@ -10,11 +12,14 @@ import { toFacilitatorEvmSigner } from '@x402/evm';
 import { registerExactEvmScheme } from '@x402/evm/exact/facilitator';
 import { ExactEvmScheme } from '@x402/evm/exact/server';
 import { paymentMiddleware } from '@x402/express';
-import { createWalletClient, http, nonceManager, publicActions } from 'viem';
+import { Mppx, tempo } from 'mppx/server';
+import { createClient, createWalletClient, http, nonceManager, publicActions } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
-import { baseSepolia } from 'viem/chains';
+import { baseSepolia, tempoModerato } from 'viem/chains';
+import { PATH_USD } from '../../dev/tempo.mjs';
 
 const network = 'eip155:84532';
+const sold = { alpha_2: 'FR', alpha_3: 'FRA', name: 'France', numeric: '250' };
 const { values: options, positionals: [role] } = parseArgs({
     allowPositionals: true,
     options: {
@@ -59,9 +64,28 @@ function resource(app) {
     app.use(paymentMiddleware({
         'GET /paid': { accepts: price, description: 'Countries by ISO 3166-1 code', mimeType: 'application/json' },
     }, server));
-    app.get('/paid', (_, rs) => rs.json({ alpha_2: 'FR', alpha_3: 'FRA', name: 'France', numeric: '250' }));
+    app.get('/paid', (_, rs) => rs.json(sold));
 }
 
-const app = express();
-(role === 'facilitator' ? facilitator : resource)(app);
-app.listen(Number(options.port), '127.0.0.1');
+// Without express, which costs more than mppx's own listener.
+function mpp() {
+    const chain = { ...tempoModerato, rpcUrls: { default: { http: [options.rpc] } } };
+    const client = createClient({ chain, transport: http(options.rpc), pollingInterval: 50 });
+    const charge = tempo.charge({ currency: PATH_USD, recipient: options['pay-to'], getClient: () => client });
+    const server = Mppx.create({ methods: [charge], secretKey: process.env.PEER_KEY, realm: `127.0.0.1:${options.port}` });
+    const priced = Mppx.toNodeListener(server.charge({ amount: '0.001' }));
+    return async (rq, rs) => {
+        if ((await priced(rq, rs)).status === 402)
+            return;
+        rs.setHeader('Content-Type', 'application/json');
+        rs.end(JSON.stringify(sold));
+    };
+}
+
+function x402() {
+    const app = express();
+    (role === 'facilitator' ? facilitator : resource)(app);
+    return app;
+}
+
+createServer(role === 'mpp' ? mpp() : x402()).listen(Number(options.port), '127.0.0.1');

@@ -14,6 +14,7 @@ import { root } from '../lib/paths.mjs';
 process.env.PAYONCE_PROGRAM ??= join(root, 'build/payonce');
 const { Stage } = await import('./stage.mjs');
 const { facilitatorBars, facilitatorRows, rpcCalls, settlements, verifications } = await import('./facilitator.mjs');
+const { mppBars, mppOnTempo, mppRows } = await import('./mpp.mjs');
 const { receiptPage } = await import('./receipt.mjs');
 const { challenges, freeRepeats, manyConnections, paidCalls, repeatAnswers, settledPayments, waiting } = await import('./measures.mjs');
 
@@ -26,6 +27,7 @@ const full = {
     verifications: { rounds: 3, seconds: 5 },
     settlements: { rounds: 3, blocks: 5 },
     receipt: { seconds: 5 },
+    mpp: { challenges: { rounds: 7, seconds: 2 }, paid: { rounds: 3, seconds: 10, callers: 128 } },
 };
 const quick = {
     challenges: { rounds: 3, seconds: 2 },
@@ -36,6 +38,7 @@ const quick = {
     verifications: { rounds: 1, seconds: 3 },
     settlements: { rounds: 1, blocks: 3 },
     receipt: { seconds: 2 },
+    mpp: { challenges: { rounds: 3, seconds: 2 }, paid: { rounds: 1, seconds: 8, callers: 128 } },
 };
 
 // ---- what was measured, and where ----
@@ -52,7 +55,7 @@ const packageVersion = (name) =>
     JSON.parse(readFileSync(join(root, `tests/node_modules/${name}/package.json`), 'utf8')).version;
 
 async function surroundings(stage) {
-    const peers = ['@x402/express', '@x402/core', '@x402/evm', 'express', 'viem'];
+    const peers = ['@x402/express', '@x402/core', '@x402/evm', 'express', 'mppx', 'viem'];
     return {
         commit: said('git', ['describe', '--always', '--dirty=, changed']),
         cores: cpus().length, cpu: cpus()[0].model, kernel: said('uname', ['-r']),
@@ -85,6 +88,7 @@ const judge = (m) => [
     atMost('a receipt\'s page', m.receipt.bytes / 1024, 50, (kb) => `${kb.toFixed(1)} KB`),
     atMost('a receipt\'s page, median', m.receipt.p50_ms, 5, (ms) => `${ms.toFixed(1)} ms`),
     ...facilitatorBars(m.facilitator, { atLeast, atMost }),
+    ...mppBars(m.mpp, { atLeast }),
     atLeast('requests parked beside idle connections', m.waiting.parked, 1000, String),
     atLeast('of them served when blocks came again', m.waiting.served_after, 1000, String),
     atMost('gateway\'s memory with them', m.waiting.both_mb, 400, megabytes),
@@ -95,7 +99,7 @@ const judge = (m) => [
 
 const milliseconds = ({ p50_ms, p99_ms }) => `${p50_ms} / ${p99_ms} ms`;
 
-function table({ challenges: c, connections, paid: p, repeats: f, answers: a, settled: s, receipt: r, facilitator, waiting: w }) {
+function table({ challenges: c, connections, paid: p, repeats: f, answers: a, settled: s, receipt: r, facilitator, mpp, waiting: w }) {
     const rows = [['', 'payonce', 'official', 'ratio']];
     const add = (name, ours, theirs = '', ratio = '') => rows.push([name, ours, theirs, ratio]);
     const both = (name, of, show, ratio) => add(name, show(of.payonce), show(of.official), ratio);
@@ -124,6 +128,7 @@ function table({ challenges: c, connections, paid: p, repeats: f, answers: a, se
     add('a receipt\'s page', `${(r.bytes / 1024).toFixed(1)} KB`);
     add('  latency, median / 99 %', milliseconds(r));
     facilitatorRows(add, facilitator);
+    mppRows(add, mpp);
     add(`gateway, ${w.connections} idle connections`, megabytes(w.idle_mb));
     add(`  and ${w.parked} parked requests`, megabytes(w.both_mb));
     add('  a fresh request, median / worst', `${w.answer_ms.median.toFixed(1)} / ${w.answer_ms.worst.toFixed(1)} ms`);
@@ -153,6 +158,7 @@ async function measure(stage, plan) {
         rpc: await step('RPC calls of the facilitators', () => rpcCalls(stage)),
     };
     m.waiting = await step('idle connections and parked requests', () => waiting(stage));
+    m.mpp = await step('MPP on Tempo', () => mppOnTempo(stage.load, plan.mpp));
     return m;
 }
 

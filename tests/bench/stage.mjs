@@ -13,12 +13,13 @@ import { ownerOf, psql } from '../lib/psql.mjs';
 import { World, freePort } from '../lib/world.mjs';
 import { demoTools } from '../../dev/config.mjs';
 
-const path = '/iso/countries?code=FR', repeatPath = '/iso/languages?code=fr';
+export const path = '/iso/countries?code=FR';
+const repeatPath = '/iso/languages?code=fr';
 // More than any measure has callers, so that no payer pays twice at once. Not one a payment: the node hashes all
 // balances for each block.
 const PAYERS = 2048;
 const peerKey = labelled('bench peer');
-const peerPayTo = labelled('bench peer pay to').address;
+export const peerPayTo = labelled('bench peer pay to').address;
 const sellerPayTo = labelled('bench seller pay to').address;
 // A seller whose own server settles through us.
 const sellers = [{
@@ -42,52 +43,57 @@ const childrenOf = (pid) => readdirSync('/proc').filter((name) => /^[0-9]+$/.tes
     .map(Number).filter((other) => stat(other)?.parent === pid);
 
 // Seconds of CPU so far. A family is a process with its children, those that have ended included.
-const seconds = (pids) => pids.reduce((sum, pid) => sum + (stat(pid)?.own ?? 0), 0) / 100;
+export const seconds = (pids) => pids.reduce((sum, pid) => sum + (stat(pid)?.own ?? 0), 0) / 100;
 const familySeconds = (pid) => seconds([pid, ...childrenOf(pid)]) + stat(pid).reaped / 100;
 
 // Memory in MB, what is shared counted once.
 const pss = (pids) => pids.reduce((sum, pid) =>
     sum + Number(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8').match(/^Pss: +([0-9]+) kB/m)[1]) / 1024, 0);
 
+export const signsOffers = (world) => {
+    world.env.PAYONCE_RECEIPT_KEY_FILE = secretFile(join(world.dir, 'receipt'), receiptSigner.key);
+};
+
+// Blocks by hand while the parts come up; each measure says how it wants them.
+const ofBase = () => new World({
+    // Countries are sold each time, languages once: what is measured as paid is paid.
+    tools: demoTools.map((tool) => (tool.path === '/iso/countries' ? { ...tool, cacheable: false }
+        : tool.cacheable ? { ...tool, repeat_max: 1_000_000, repeat_window_s: 3600 } : tool)),
+    blockTime: 0, gasLimit: 1_000_000_000, network: { block_time_ms: 2000 }, extra: { wait_ms: 120_000, sellers },
+    beforeConfig: signsOffers,
+});
+
 export class Stage {
     #children = [];
+    payers = PAYERS;
 
-    constructor(load) {
+    constructor(load, world = ofBase()) {
         this.load = load;
-        // Blocks by hand while the parts come up; each measure says how it wants them.
-        this.world = new World({
-            // Countries are sold each time, languages once: what is measured as paid is paid.
-            tools: demoTools.map((tool) => (tool.path === '/iso/countries' ? { ...tool, cacheable: false }
-                : tool.cacheable ? { ...tool, repeat_max: 1_000_000, repeat_window_s: 3600 } : tool)),
-            blockTime: 0, gasLimit: 1_000_000_000, network: { block_time_ms: 2000 }, extra: { wait_ms: 120_000, sellers },
-            beforeConfig: (world) => {
-                world.env.PAYONCE_RECEIPT_KEY_FILE = secretFile(join(world.dir, 'receipt'), receiptSigner.key);
-            },
-        });
+        this.world = world;
         process.on('exit', () => this.#children.forEach((child) => child.kill('SIGKILL')));
     }
 
     async start() {
         await this.world.start();
         this.chain = this.world.chain;
-        await this.#fundPayers();
-        await this.#startPeer();
+        await this.chain.fund(await this.payerAddresses(), 1_000_000_000n);
+        await this.startPeer();
         return this;
     }
 
-    async #startPeer() {
+    async startPeer() {
         await this.chain.giveGas(peerKey.address);
         const [facilitator, resource] = [await freePort(), await freePort()];
         const facilitatorUrl = `http://127.0.0.1:${facilitator}`;
         this.peerFacilitator = { port: facilitator, pid: await this.#startPeerFacilitator(facilitator, this.world.rpcUrl) };
         const seller = ['--facilitator', facilitatorUrl, '--pay-to', peerPayTo];
-        this.#peer(['resource', '--port', resource, ...seller]);
+        this.launchPeer(['resource', '--port', resource, ...seller]);
         this.peerPort = resource;
-        await this.#answers(`http://127.0.0.1:${resource}/paid`, 402);
-        await this.#answers(`${this.world.gateway}${path}`, 402);
+        await this.answers(`http://127.0.0.1:${resource}/paid`, 402);
+        await this.answers(`${this.world.gateway}${path}`, 402);
     }
 
-    #peer(args) {
+    launchPeer(args) {
         const child = spawn(process.execPath, [join(root, 'tests/bench/peer.mjs'), ...args.map(String)], {
             stdio: ['ignore', 'inherit', 'inherit'],
             env: { ...process.env, NODE_ENV: 'production', PEER_KEY: peerKey.key },
@@ -97,12 +103,12 @@ export class Stage {
     }
 
     async #startPeerFacilitator(port, rpc) {
-        const child = this.#peer(['facilitator', '--port', port, '--rpc', rpc]);
-        await this.#answers(`http://127.0.0.1:${port}/supported`, 200);
+        const child = this.launchPeer(['facilitator', '--port', port, '--rpc', rpc]);
+        await this.answers(`http://127.0.0.1:${port}/supported`, 200);
         return child.pid;
     }
 
-    async #answers(url, status) {
+    async answers(url, status) {
         const answer = () => fetch(url).then((a) => a.status, () => 0);
         await this.world.waitFor(async () => await answer() === status, `${url} answers ${status}`);
     }
@@ -120,8 +126,12 @@ export class Stage {
         };
     }
 
+    peerPids() {
+        return this.#children.map((child) => child.pid);
+    }
+
     peer() {
-        const pids = this.#children.map((child) => child.pid);
+        const pids = this.peerPids();
         return {
             name: 'official', port: this.peerPort, path: '/paid', payTo: peerPayTo, options: ['--keep-offer'],
             pss: () => pss(pids),
@@ -185,9 +195,9 @@ export class Stage {
 
     // ---- load ----
 
-    async #fundPayers() {
-        const { stdout } = await run(this.load, ['payers', 0, PAYERS].map(String));
-        await this.chain.fund(stdout.trim().split('\n'), 1_000_000_000n);
+    async payerAddresses() {
+        const { stdout } = await run(this.load, ['payers', 0, this.payers].map(String));
+        return stdout.trim().split('\n');
     }
 
     // The load program. Resolves when it says ready; then `report` resolves to what it prints at its end.
@@ -210,7 +220,7 @@ export class Stage {
     }
 
     pay(side, { connections, seconds, warm = 0, payments = 0 }) {
-        return this.#launch(['pay', '127.0.0.1', side.port, side.path, '--payers', `0:${PAYERS}`,
+        return this.#launch(['pay', '127.0.0.1', side.port, side.path, '--payers', `0:${this.payers}`,
             '--connections', connections, '--seconds', seconds, '--warm', warm, '--payments', payments,
             ...side.options]);
     }
