@@ -12,6 +12,8 @@
  * LOOK_MS: a parked request looks again so often even unasked, should a notification have come before it was parked. */
 enum { FINISH_MS = 60000, LOOK_MS = 3000 };
 
+static phase look_again;
+
 /* ---- the end of the work ---- */
 
 /* The upstream's own answer, or ours where it gave none that can be passed on. Nothing was charged. */
@@ -63,7 +65,7 @@ static void have_finished(void *arg, enum db_rc rc, bool late, bool landed)
     else if (late)                               /* somebody took the work over: their outcome is the order's */
         request_go(arg, gate_find);
     else
-        request_go(arg, c->work.end == WORK_DONE ? gate_wait : not_charged);
+        request_go(arg, c->work.end != WORK_DONE ? not_charged : c->pay_first ? look_again /* paid already */ : gate_wait);
 }
 
 static enum work_axis axis_of(enum work_end end)

@@ -1,6 +1,13 @@
 -- A presented payment: which order is it, and what becomes of it. One function a money phase: decide under lock, write only on
 -- a yes, return a named verdict. Each may be called again with the same arguments and says the same.
 
+-- Orders stay, whoever asks: what names them is no foreign key where many write at once.
+CREATE FUNCTION orders_stay() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'an order is never deleted' USING ERRCODE = 'feature_not_supported';
+END $$;
+CREATE TRIGGER orders_stay BEFORE DELETE ON orders FOR EACH ROW EXECUTE FUNCTION orders_stay();
+
 -- Lists travel as JSON arrays: of hex ids, or of numbers. As arrays they are looked up by index, one by one.
 CREATE FUNCTION hex_ids(p_ids text) RETURNS bytea[] LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN

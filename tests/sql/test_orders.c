@@ -382,7 +382,7 @@ static void test_constraints(void **state)
     is_refused("UPDATE orders SET quote = b(3, 16)", unique);
     is_refused("UPDATE orders SET receipt = b(1, 16)", unique);
     is_refused("UPDATE orders SET authorization_id = 999", foreign);
-    is_refused("DELETE FROM orders", foreign);
+    is_refused("DELETE FROM orders", "0A000");
     sql_run(pg, "INSERT INTO proofs VALUES (auth(1), 'eip155:1', b(5, 32), 1, 1, b(5, 32), 1)");
     is_refused("INSERT INTO proofs VALUES (auth(2), 'eip155:1', b(5, 32), 1, 1, b(5, 32), 1)", unique);
     is_refused("INSERT INTO proofs VALUES (auth(1), 'eip155:1', b(5, 32), 2, 1, b(5, 32), 1)", unique);
