@@ -347,6 +347,10 @@ BEGIN
     IF ended THEN
         UPDATE authorizations SET state = p_state, ended_at = now(), end_note = p_note WHERE id = p_id;
         DELETE FROM reviews WHERE authorization_id = p_id;
+        -- a free repeat's is no news of the order that it repeated, which may have thousands
+        IF p_state = 'expired' AND a.state = 'released' AND EXISTS (SELECT 1 FROM repeats r WHERE r.authorization_id = p_id AND NOT r.pays) THEN
+            RETURN;
+        END IF;
         PERFORM event_add(a.order_id, p_by::jsonb, p_state, 'money ' || a.state, 'money ' || p_state,
                           jsonb_build_object('why', p_note, 'nonce', encode(a.nonce, 'hex')));
         PERFORM order_work_end(o.id, 'failed', 'its payment is proven dead', p_by::jsonb)

@@ -52,11 +52,13 @@ CREATE VIEW order_wire AS SELECT b.*, order_refunds(b.id) AS refunds FROM order_
 CREATE FUNCTION order_by_id(p_order bytea) RETURNS SETOF order_wire LANGUAGE sql STABLE AS $$
     SELECT * FROM order_wire WHERE id = p_order;
 $$;
+-- Of a long story the beginning and the end.
 CREATE FUNCTION order_timeline(p_order bytea) RETURNS text LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN (SELECT json_agg(json_strip_nulls(json_build_object('at', time_text(e.at), 'event', e.event, 'became', e.after,
                     'transaction', CASE WHEN e.facts ? 'tx' THEN '0x' || (e.facts->>'tx') END)) ORDER BY e.seq)::text
-               FROM events e WHERE e.order_id = p_order AND e.event NOT LIKE 'told\_%');
+               FROM (SELECT x.*, row_number() OVER (ORDER BY x.seq) AS nth, row_number() OVER (ORDER BY x.seq DESC) AS from_end
+                       FROM events x WHERE x.order_id = p_order AND x.event NOT LIKE 'told\_%') e WHERE e.nth <= 40 OR e.from_end <= 40);
 END $$;
 -- A receipt: the same, with what happened when, and the free repeats of its answer. Nobody's names, and no request of anybody's.
 CREATE VIEW receipt_wire AS

@@ -484,6 +484,23 @@ static void test_look_two(void **state)
     PQfinish(other);
 }
 
+/* A story of any length is told in public by its beginning and its end; a free repeat's end is none of it. */
+static void test_long_story(void **state)
+{
+    (void)state;
+    make_due(1, 120);
+    make_due(2, 120);
+    sql_run(pg, "SELECT event_add(b(1, 16), '" BY_SETTLER "', 'set_aside', NULL, n::text, '{}') FROM generate_series(1, 200) n");
+    sql_is(pg, "SELECT json_array_length(order_timeline(b(1, 16))::json)", "80");
+    sql_is(pg, "SELECT order_timeline(b(1, 16))::json->79->>'became'", "200");
+    sql_run(pg, "UPDATE authorizations SET state = 'released', order_id = b(1, 16);"
+                "SELECT repeat_keep(auth(2), b(1, 16), b(1, 20), b(1, 32), NULL)");
+    ends(2, "expired");
+    sql_is(pg, "SELECT order_timeline(b(1, 16))::json->79->>'became'", "200");
+    ends(1, "expired");
+    sql_is(pg, "SELECT order_timeline(b(1, 16))::json->79->>'event'", "expired");
+}
+
 /* However many that were released wait for a look, what is on its way gets its own in time. */
 static void test_look_crowd(void **state)
 {
@@ -567,7 +584,7 @@ int main(void)
         TEST(test_store_refused), TEST(test_broadcast),
         TEST(test_proofs),        TEST(test_one_log_one_proof),
         TEST(test_proof_of_any),  TEST(test_look),
-        TEST(test_look_any),      TEST(test_look_two), TEST(test_look_crowd),
+        TEST(test_look_any),      TEST(test_look_two), TEST(test_look_crowd), TEST(test_long_story),
         TEST(test_end),           TEST(test_networks),
         TEST(test_gap),           TEST(test_capped),
         TEST(test_carried),
