@@ -26,6 +26,7 @@ struct tool {
     bool cacheable;
     unsigned repeat_window_s;        /* of a cacheable tool: how long its answer is given again, free: 120 */
     unsigned repeat_max;             /* how often: 1,000 */
+    bool repeat_paid_first;          /* also where the money comes before the work, so that a repeat may have paid already: false */
     size_t repeat_max_answer;        /* bytes of an answer that is given again: 1,048,576 */
     const char **vary;               /* request headers that its answer depends on, small letters */
     size_t vary_count;

@@ -109,6 +109,7 @@ static const struct conf_key tool_keys[] = {
     { "cacheable", CONF_BOOL, false, AT(struct tool_text, tool.cacheable) },
     { "repeat_window_s", CONF_INT, false, AT(struct tool_text, tool.repeat_window_s), .min = 1, .max = 86400 },
     { "repeat_max", CONF_INT, false, AT(struct tool_text, tool.repeat_max), .min = 0, .max = 1000000 },
+    { "repeat_paid_first", CONF_BOOL, false, AT(struct tool_text, tool.repeat_paid_first) },
     { "repeat_max_answer", CONF_INT, false, AT(struct tool_text, tool.repeat_max_answer), .min = 0, .max = 67108864 },
     { "vary", CONF_TEXTS, false, LIST(struct tool_text, tool.vary, tool.vary_count), .min = 0, .max = 20 },
     { "volatile", CONF_TEXTS, false, LIST(struct tool_text, tool.volatiles, tool.volatile_count), .min = 0, .max = 50 },

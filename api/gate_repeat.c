@@ -64,7 +64,7 @@ void gate_repeat_key(struct request *rq)
     const struct tool *t = c->tool;
     struct slice values[VARY_MAX];
     bool twice = false;
-    if (!t->cacheable || t->repeat_max == 0)
+    if (!t->cacheable || t->repeat_max == 0 || (c->pay_first && !t->repeat_paid_first))
         return;
     for (size_t i = 0; i < t->vary_count; i++)
         values[i] = brings_payment(c, t->vary[i]) ? (struct slice){ NULL, 0 } : header_once(rq, t->vary[i], &twice);

@@ -19,7 +19,7 @@ export const mppTools = [
     { ...testTools[0], name: 'both read', path: '/test/both', prices: [...testTools[0].prices, mppPrice()] },
     { ...testTools[2], name: 'both write', path: '/test/both-write', prices: [...testTools[2].prices, mppPrice()] },
     { ...testTools[0], name: 'tempo read', path: '/test/tempo', prices: [mppPrice()] },
-    { ...testTools[1], name: 'tempo cacheable', path: '/test/tempo-cacheable', prices: [mppPrice()] },
+    { ...testTools[1], name: 'tempo cacheable', path: '/test/tempo-cacheable', repeat_paid_first: true, prices: [mppPrice()] },
 ];
 
 // Options of a world that sells on both chains.

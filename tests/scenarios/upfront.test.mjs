@@ -16,7 +16,8 @@ const first = (name, path, changes = {}) => ({
 const tools = [
     ...demoTools, ...testTools,
     first('first read', '/test/first'),
-    first('first cacheable', '/test/first-cacheable', { cacheable: true }),
+    first('first cacheable', '/test/first-cacheable', { cacheable: true, repeat_paid_first: true }),
+    first('first not opted in', '/test/first-not-opted', { cacheable: true }),
     first('first write', '/test/first-write', { method: 'POST', side_effect: 'write' }),
 ];
 const READ = '/test/first';
@@ -125,6 +126,16 @@ function answered() {
         const again = await world.pay(payer, '/test/first-cacheable?a=1');
         assert.deepEqual([again.status, again.headers['payonce-charged']], [200, 'false']);
         assert.equal(await world.chain.balanceOf(payer.address), 999_000n);
+    });
+
+    scenario('cacheable is not enough where the money comes first', {}, async (world) => {
+        const payer = await world.newPayer();
+        for (let i = 1n; i <= 2n; i++) {
+            const answer = await world.pay(payer, '/test/first-not-opted?a=1');
+            assert.deepEqual([answer.status, answer.headers['payonce-charged']], [200, 'true']);
+            assert.equal(await world.chain.balanceOf(payer.address), 1_000_000n - 1_000n * i);
+            await world.waitFor(async () => (await world.sql('SELECT id FROM orders WHERE delivered_at IS NULL')).length === 0, 'it is delivered');
+        }
     });
 }
 
