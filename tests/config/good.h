@@ -27,7 +27,7 @@ static const char good[] =
     "\"mime_type\":\"application/json\",\"method\":\"GET\",\"path\":\"/v1/countries/{code}\",\"upstream\":"
     "\"http://127.0.0.1:9000/api\",\"prices\":[{\"network\":\"eip155:84532\",\"token\":\"USDC\",\"amount\":\"1000\","
     "\"pay_to\":\"0x2222222222222222222222222222222222222222\"}],\"side_effect\":\"read\",\"settle\":\"after_work\",\"cacheable\":true,"
-    "\"repeat_window_s\":60,\"repeat_max\":10,\"repeat_max_answer\":1000,\"vary\":[\"accept-language\"],\"volatile\":[\"ts\",\"/meta/id\"],"
+    "\"repeat_window_s\":60,\"repeat_max\":10,\"repeat_paid_first\":true,\"repeat_max_answer\":1000,\"vary\":[\"accept-language\"],\"volatile\":[\"ts\",\"/meta/id\"],"
     "\"upstream_idempotent\":true,\"timeout_ms\":10000,\"max_timeout_s\":90,\"max_body\":1000,\"max_answer\":2000}],\"sellers\":[{"
     "\"name\":\"acme\",\"key\":\"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\",\"accepts\":[{"
     "\"network\":\"eip155:84532\",\"token\":\"USDC\",\"pay_to\":\"0x3333333333333333333333333333333333333333\","

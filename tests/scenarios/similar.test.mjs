@@ -38,6 +38,7 @@ test('whose reply was lost, or whose outcome is: asked, and never made again, mi
     await assert.rejects(gone);
     const isPaid = async () => (await world.sql('SELECT status FROM order_status'))[0].status === 'paid';
     await world.waitFor(isPaid, 'it is paid');
+    await world.restart('gateway');     // it notes nothing any more
     await asOwner(world, 'UPDATE orders SET delivered_at = NULL'); // the last byte may have got into the socket, and no further
     const [{ id }] = await world.sql(`SELECT 'ord_' || encode(id, 'hex') AS id FROM orders`);
     isAsked(await world.pay(payer, path, POST), id);
