@@ -65,8 +65,9 @@ function standStill(stub, block) {
     stub.acts.eth_getLogs = async (params, pass) => (await pass()).filter(({ blockNumber }) => !past(blockNumber));
 }
 
-test('each endpoint is believed alone, and the first stands still', { timeout: 300_000 }, inWorld({ roles: [] }, async (world) => {
+test('each endpoint is believed alone, and the first stands still', { timeout: 300_000 }, (t) => inWorld({ roles: [] }, async (world) => {
     const stub = await Stub.start(world.rpcUrl);
+    t.after(() => stub.stop());
     const config = world.writeConfig('two', world.ports, { network: { rpc: [stub.url, world.rpcUrl], rpc_timeout_ms: 2_000 } });
     for (const role of ['settler', 'gateway'])
         await world.startRole(role, { config });
@@ -77,4 +78,4 @@ test('each endpoint is believed alone, and the first stands still', { timeout: 3
     await world.waitFor(async () => (await world.send(`${READ}?later`, signed)).status === 200, 'the other endpoint is asked', 60_000);
     const counted = async () => (await faults(world, 'payonce_settler_rpc_faults_total', stub.url)).get('behind') > 0;
     await world.waitFor(counted, 'it is counted', 30_000);
-}));
+})());
