@@ -411,10 +411,18 @@ END $$;
 
 -- ---- the log scan ----
 
--- Where the scan of a wallet stands; a new one begins at p_start.
+-- Where the scan of a wallet stands; a new one begins at p_start, or where what was accepted before can have landed first. (No block was
+-- known of those that a gateway accepted before any settler had looked: ten blocks a second, then, is more than any network has.)
 CREATE FUNCTION scan_cursor(p_network text, p_wallet bytea, p_start bigint, OUT block bigint) LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO scans (network, wallet, block, block_hash) VALUES (p_network, p_wallet, p_start, decode(repeat('00', 32), 'hex'))
+    SELECT s.block INTO block FROM scans s WHERE s.network = p_network AND s.wallet = p_wallet;
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    SELECT greatest(0, least(p_start, min(CASE WHEN a.from_block > 0 THEN a.from_block
+                ELSE p_start - 10 * (1 + ceil(extract(epoch FROM now() - a.created_at)))::bigint END))) INTO block
+      FROM authorizations a WHERE a.network = p_network AND a.payee = p_wallet AND a.ended_at IS NULL;
+    INSERT INTO scans (network, wallet, block, block_hash) VALUES (p_network, p_wallet, block, decode(repeat('00', 32), 'hex'))
     ON CONFLICT DO NOTHING;
     SELECT s.block INTO block FROM scans s WHERE s.network = p_network AND s.wallet = p_wallet;
 END $$;

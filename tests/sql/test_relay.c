@@ -484,6 +484,22 @@ static void test_look_two(void **state)
     PQfinish(other);
 }
 
+/* A gateway may accept before any settler has looked, and somebody may submit that at once: a new scan begins before it. */
+static void test_scan_begins(void **state)
+{
+    (void)state;
+    sql_is(pg, "SELECT scan_cursor('eip155:1', b(8, 20), 900)", "900");
+    make_due(1, 120);
+    make_due(2, 120);
+    sql_run(pg, "UPDATE authorizations SET from_block = CASE id WHEN auth(1) THEN 700 ELSE 800 END");
+    sql_is(pg, "SELECT scan_cursor('eip155:1', b(9, 20), 900)", "700");
+    sql_is(pg, "SELECT scan_cursor('eip155:1', b(9, 20), 950)", "700");
+    sql_run(pg, "DELETE FROM scans; UPDATE authorizations SET from_block = 0, created_at = now() - interval '19.1 s' WHERE id = auth(2)");
+    sql_is(pg, "SELECT scan_cursor('eip155:1', b(9, 20), 900)", "690");
+    sql_run(pg, "DELETE FROM scans");
+    sql_is(pg, "SELECT scan_cursor('eip155:1', b(9, 20), 100)", "0");
+}
+
 /* A story of any length is told in public by its beginning and its end; a free repeat's end is none of it. */
 static void test_long_story(void **state)
 {
@@ -584,7 +600,7 @@ int main(void)
         TEST(test_store_refused), TEST(test_broadcast),
         TEST(test_proofs),        TEST(test_one_log_one_proof),
         TEST(test_proof_of_any),  TEST(test_look),
-        TEST(test_look_any),      TEST(test_look_two), TEST(test_look_crowd), TEST(test_long_story),
+        TEST(test_look_any),      TEST(test_look_two), TEST(test_look_crowd), TEST(test_long_story), TEST(test_scan_begins),
         TEST(test_end),           TEST(test_networks),
         TEST(test_gap),           TEST(test_capped),
         TEST(test_carried),
