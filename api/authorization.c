@@ -199,14 +199,12 @@ static struct step ask_flags(struct request *rq, struct question *q)
 {
     struct gateway *g = request_app(rq);
     struct rpc_item items[TOKENS_MAX + 1];
-    uint8_t call[4 + 64] = { 0xe9, 0x4a, 0x01, 0x02 };
+    const struct state_call call = state_call(&q->payer, &q->nonce);
     const size_t n = q->net->token_count < TOKENS_MAX ? q->net->token_count : TOKENS_MAX;
-    memcpy(call + 16, q->payer.b, 20);
-    memcpy(call + 36, q->nonce.b, 32);
     for (size_t i = 0; i < n; i++)
         items[i] = (struct rpc_item){ "eth_call",
                                       json_pack("[{s:s, s:o}, o]", "to", address_lower(&q->net->tokens[i].address).s,
-                                                "data", rpc_hex(call, sizeof call), rpc_u64((uint64_t)q->scanned)) };
+                                                "data", rpc_hex(call.b, sizeof call.b), rpc_u64((uint64_t)q->scanned)) };
     items[n] = (struct rpc_item){ "eth_getBlockByNumber", json_pack("[o, b]", rpc_u64((uint64_t)q->scanned), 0) };
     rpc_start(gateway_seat(g, q->net)->rpc, items, n + 1, have_flags, rq);
     return request_wait(rq);

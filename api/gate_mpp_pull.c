@@ -57,10 +57,9 @@ static void have_balance(void *arg, const struct rpc_answer *a, size_t n)
 struct step gate_mpp_balance(struct request *rq)
 {
     struct call *c = gate_call(rq);
-    uint8_t call[4 + 32] = { 0x70, 0xa0, 0x82, 0x31 }; /* balanceOf(payer) */
-    memcpy(call + 16, c->payment.auth.from.b, 20);
+    const struct balance_call call = balance_call(&c->payment.auth.from);
     struct rpc_item items[] = {
-        { "eth_call", json_pack("[{s:s, s:o}, s]", "to", address_lower(&c->mpp.asked.currency).s, "data", rpc_hex(call, sizeof call), "latest") },
+        { "eth_call", json_pack("[{s:s, s:o}, s]", "to", address_lower(&c->mpp.asked.currency).s, "data", rpc_hex(call.b, sizeof call.b), "latest") },
         { "eth_getTransactionReceipt", json_pack("[s]", hash_text(&c->mpp.tx).s) },
     };
     rpc_start(c->seat->rpc, items, COUNT(items), have_balance, rq);

@@ -10,15 +10,13 @@ const char *fate_name(enum fate f)
     return names[f];
 }
 
-/* authorizationState(address,bytes32), at a block or a tag (stolen). */
+/* At a block or a tag (stolen). */
 static bool state_at(struct rpc *r, const struct address *token, const struct address *payer,
                      const struct hash32 *nonce, json_t *block, bool *ret)
 {
-    uint8_t data[68] = { 0xe9, 0x4a, 0x01, 0x02 };
-    memcpy(data + 16, payer->b, sizeof payer->b);
-    memcpy(data + 36, nonce->b, sizeof nonce->b);
+    const struct state_call call = state_call(payer, nonce);
     json_t *params =
-        json_pack("[{s:s, s:o}, o]", "to", address_lower(token).s, "data", rpc_hex(data, sizeof data), block);
+        json_pack("[{s:s, s:o}, o]", "to", address_lower(token).s, "data", rpc_hex(call.b, sizeof call.b), block);
     struct rpc_item item = { "eth_call", params };
     SCOPE(rpc_answers_done) struct rpc_answers got = rpc_wait(r, &item, 1);
     struct hash32 word;

@@ -69,6 +69,21 @@ void authorization_call(struct buf *b, const struct authorization *a)
     }
 }
 
+struct state_call state_call(const struct address *payer, const struct hash32 *nonce)
+{
+    struct state_call c = { { 0xe9, 0x4a, 0x01, 0x02 } };
+    word_address(c.b + 4, payer);
+    memcpy(c.b + 4 + WORD, nonce->b, WORD);
+    return c;
+}
+
+struct balance_call balance_call(const struct address *holder)
+{
+    struct balance_call c = { { 0x70, 0xa0, 0x82, 0x31 } };
+    word_address(c.b + 4, holder);
+    return c;
+}
+
 void multicall_call(struct buf *b, const struct call3 *calls, size_t n)
 {
     buf_add(b, "\x82\xad\x56\xcb", 4); /* aggregate3((address target, bool allowFailure, bytes callData)[]) */

@@ -81,6 +81,12 @@ struct hash32 typed_u64(uint64_t v);
 /* ABI calldata of transferWithAuthorization: the (v,r,s) overload for 65 bytes, else the bytes overload. */
 void authorization_call(struct buf *b, const struct authorization *a);
 
+/* ABI calldata of authorizationState(payer, nonce), and of balanceOf(holder). */
+struct state_call { uint8_t b[4 + 64]; };
+struct state_call state_call(const struct address *payer, const struct hash32 *nonce);
+struct balance_call { uint8_t b[4 + 32]; };
+struct balance_call balance_call(const struct address *holder);
+
 struct call3 { struct address to; struct slice data; };
 void multicall_call(struct buf *b, const struct call3 *calls, size_t n); /* aggregate3, failures allowed */
 /* The reply of aggregate3: n results that point into reply. False: malformed. */

@@ -4,27 +4,9 @@
 #include "chain/check_read.h"
 #include "chain/internal.h"
 
-/* authorizationState(address,bytes32), balanceOf(address); and of Multicall3 itself getBlockNumber() and
- * getCurrentBlockTimestamp(), so that the block is the one that all the rest is from. */
-static const uint8_t state_selector[4] = { 0xe9, 0x4a, 0x01, 0x02 };
-static const uint8_t balance_selector[4] = { 0x70, 0xa0, 0x82, 0x31 };
+/* Of Multicall3 itself getBlockNumber() and getCurrentBlockTimestamp(), so that the block is the one that all the rest is from. */
 static const char number_call[4] = { 0x42, (char)0xcb, (char)0xb1, 0x5c };
 static const char time_call[4] = { 0x0f, 0x28, (char)0xc9, 0x7d };
-
-enum { STATE_N = 4 + 2 * WORD, BALANCE_N = 4 + WORD };
-
-static void state_call(uint8_t ret[STATE_N], const struct ask *a)
-{
-    memcpy(ret, state_selector, 4);
-    word_address(ret + 4, &a->payer);
-    memcpy(ret + 4 + WORD, a->nonce.b, WORD);
-}
-
-static void balance_call(uint8_t ret[BALANCE_N], const struct ask *a)
-{
-    memcpy(ret, balance_selector, 4);
-    word_address(ret + 4, &a->payer);
-}
 
 static struct slice slice_of_bytes(const uint8_t *p, size_t n)
 {
@@ -63,13 +45,14 @@ json_t *shared_params(struct ask *const *asks, size_t n)
         { multicall3_address, { number_call, sizeof number_call } },
         { multicall3_address, { time_call, sizeof time_call } },
     };
-    uint8_t text[SHARE_MAX][STATE_N + BALANCE_N];
+    struct state_call state[SHARE_MAX];
+    struct balance_call balance[SHARE_MAX];
     BUF data = { 0 };
     for (size_t i = 0; i < n; i++) {
-        state_call(text[i], asks[i]);
-        balance_call(text[i] + STATE_N, asks[i]);
-        calls[2 + 2 * i] = (struct call3){ asks[i]->token, slice_of_bytes(text[i], STATE_N) };
-        calls[3 + 2 * i] = (struct call3){ asks[i]->token, slice_of_bytes(text[i] + STATE_N, BALANCE_N) };
+        state[i] = state_call(&asks[i]->payer, &asks[i]->nonce);
+        balance[i] = balance_call(&asks[i]->payer);
+        calls[2 + 2 * i] = (struct call3){ asks[i]->token, slice_of_bytes(state[i].b, sizeof state[i].b) };
+        calls[3 + 2 * i] = (struct call3){ asks[i]->token, slice_of_bytes(balance[i].b, sizeof balance[i].b) };
         calls[2 + 2 * n + i] = (struct call3){ asks[i]->token, transfer_of(asks[i]) };
     }
     multicall_call(&data, calls, 2 + 3 * n);
@@ -116,16 +99,15 @@ bool shared_read(struct slice reply, size_t n, struct auth_facts *ret)
 
 void plain_items(const struct ask *a, uint64_t block, struct rpc_item ret[PLAIN_ITEMS])
 {
-    uint8_t state[STATE_N], balance[BALANCE_N];
-    state_call(state, a);
-    balance_call(balance, a);
+    const struct state_call state = state_call(&a->payer, &a->nonce);
+    const struct balance_call balance = balance_call(&a->payer);
     json_t *code = json_array();
     json_array_append_new(code, rpc_hex(a->payer.b, sizeof a->payer.b));
     json_array_append_new(code, rpc_u64(block));
     ret[0] = (struct rpc_item){ "eth_getCode", code };
-    ret[1] = (struct rpc_item){ "eth_call", call_params(&a->token, slice_of_bytes(state, STATE_N), LONE_GAS, &block) };
+    ret[1] = (struct rpc_item){ "eth_call", call_params(&a->token, slice_of_bytes(state.b, sizeof state.b), LONE_GAS, &block) };
     ret[2] =
-        (struct rpc_item){ "eth_call", call_params(&a->token, slice_of_bytes(balance, BALANCE_N), LONE_GAS, &block) };
+        (struct rpc_item){ "eth_call", call_params(&a->token, slice_of_bytes(balance.b, sizeof balance.b), LONE_GAS, &block) };
     ret[3] = (struct rpc_item){ "eth_call", call_params(&a->token, transfer_of(a), LONE_GAS, &block) };
 }
 

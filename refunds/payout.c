@@ -50,12 +50,11 @@ static void look_at_spent(const struct batch *b, int row)
 {
     const struct authorization *x = &b->refund[row];
     const struct slice id = row_bytes(b->due, row, "id");
-    uint8_t call[4 + 64] = { 0xe9, 0x4a, 0x01, 0x02 };
+    const struct state_call call = state_call(&x->from, &x->nonce);
     size_t n = 0;
-    memcpy(call + 16, x->from.b, 20);
-    memcpy(call + 36, x->nonce.b, 32);
-    struct rpc_item item = { "eth_call", json_pack("[{s:s, s:o}, o]", "to", address_lower(&b->p->token->address).s,
-                                                   "data", rpc_hex(call, sizeof call), rpc_u64(b->t->final.number)) };
+    struct rpc_item item = { "eth_call",
+                             json_pack("[{s:s, s:o}, o]", "to", address_lower(&b->p->token->address).s, "data",
+                                       rpc_hex(call.b, sizeof call.b), rpc_u64(b->t->final.number)) };
     struct rpc_answers r = settler_ask(b->t->desk, &item, 1);
     OWNED uint8_t *flag = r.a[0].rc == RPC_OK ? rpc_read_data(r.a[0].result, &n) : NULL;
     const bool spent = flag && n == 32 && flag[31];

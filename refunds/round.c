@@ -15,10 +15,9 @@ json_t *topic_of_address(const struct address *a)
 
 struct rpc_item balance_item(const struct address *token, const struct address *wallet, uint64_t block)
 {
-    uint8_t call[4 + 32] = { 0x70, 0xa0, 0x82, 0x31 };
-    memcpy(call + 16, wallet->b, 20);
+    const struct balance_call call = balance_call(wallet);
     return (struct rpc_item){ "eth_call", json_pack("[{s:s, s:o}, o]", "to", address_lower(token).s, "data",
-                                                    rpc_hex(call, sizeof call), rpc_u64(block)) };
+                                                    rpc_hex(call.b, sizeof call.b), rpc_u64(block)) };
 }
 
 bool balance_read(const struct rpc_answer *a, struct amount *ret)

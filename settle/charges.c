@@ -74,15 +74,6 @@ static void end(struct desk *d, const struct db_rows *rows, int i, const char *s
     log_info("settler.ended", "network=%s authorization=%" PRId64 " state=%s note=%s", d->net->id, row_int(rows, i, "id"), state, note);
 }
 
-static void puzzle(struct desk *d, const struct db_rows *rows, int i, const char *fact)
-{
-    DB_ARGS a = { 0 };
-    arg_int(&a, row_int(rows, i, "id"));
-    arg_text(&a, fact);
-    arg_text(&a, d->by);
-    (void)!db_wait(d->db, "authorization_puzzles", &a, clock_mono_ms() + DESK_DB_MS, NULL);
-}
-
 static void mined(struct desk *d, const struct db_rows *rows, int i, const struct receipt *r)
 {
     struct wanted w;
@@ -100,7 +91,7 @@ static void mined(struct desk *d, const struct db_rows *rows, int i, const struc
     } else if (again.block <= d->final.number && !again.success) {
         end(d, rows, i, "void", "its transaction was mined and failed");
     } else if (again.block <= d->final.number) {
-        puzzle(d, rows, i, "its transaction is mined without the transfer that it stands for");
+        desk_puzzle(d, row_int(rows, i, "id"), "its transaction is mined without the transfer that it stands for");
     }
 }
 
@@ -133,7 +124,7 @@ static void absent(struct desk *d, const struct db_rows *rows, int i)
         return;
     }
     if (!row_bool(rows, i, "ours"))
-        puzzle(d, rows, i, "its transaction was seen on the chain, and is not there any more");
+        desk_puzzle(d, row_int(rows, i, "id"), "its transaction was seen on the chain, and is not there any more");
     else if (has_log(d, rows, i, &landed) && !landed)
         end(d, rows, i, "expired", "not mined at a final block past its deadline");
 }

@@ -85,6 +85,9 @@ bool desk_landed(struct desk *d, const struct log_place *p, struct receipt *ret,
 /* If it is a transaction of our wallet's and deep: records all that it proves and its own end, as if desk_prove had found it. */
 bool desk_mined(struct desk *d, const struct receipt *r, uint64_t block_time) MUST_CHECK;
 
+/* Used, and no log shows our Transfer or says where it went: a person decides, and it is looked at on. */
+void desk_puzzle(struct desk *d, int64_t id, const char *fact);
+
 /* Like rpc_wait, but an answer counts only when the network's quorum of endpoints gives it. */
 struct rpc_answers quorum_wait(struct desk *d, struct rpc_item *items, size_t n) MUST_CHECK;
 bool quorum_block(struct desk *d, const char *tag, struct block *ret) MUST_CHECK; /* the newest under the tag that the quorum has */

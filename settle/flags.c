@@ -5,20 +5,15 @@
 #include "base/json.h"
 #include "settle/desk.h"
 
-enum { TOGETHER = 200, CALL_N = 4 + 64 };      /* under 15,000 gas each */
+enum { TOGETHER = 200 };                       /* under 15,000 gas each */
 
 struct chunk { const size_t *row; size_t n; };  /* rows that are asked together: of one block */
 
-/* authorizationState(payer, nonce) */
-static struct address state_call(const struct db_rows *rows, size_t i, uint8_t ret[CALL_N])
+static struct address call_of(const struct db_rows *rows, size_t i, struct state_call *ret)
 {
-    static const uint8_t selector[4] = { 0xe9, 0x4a, 0x01, 0x02 };
     struct auth_key key = { 0 };
     desk_key(rows, (int)i, &key);
-    memset(ret, 0, CALL_N);
-    memcpy(ret, selector, 4);
-    memcpy(ret + 16, key.payer.b, 20);
-    memcpy(ret + 36, key.nonce.b, 32);
+    *ret = state_call(&key.payer, &key.nonce);
     return key.asset;
 }
 
@@ -39,9 +34,9 @@ static void alone(struct desk *d, const struct db_rows *rows, const uint64_t *at
 {
     struct rpc_item items[TOGETHER];
     for (size_t i = 0; i < c->n; i++) {
-        uint8_t call[CALL_N];
-        struct address token = state_call(rows, c->row[i], call);
-        items[i] = call_at(&token, call, sizeof call, at[c->row[i]]);
+        struct state_call call;
+        struct address token = call_of(rows, c->row[i], &call);
+        items[i] = call_at(&token, call.b, sizeof call.b, at[c->row[i]]);
     }
     struct rpc_answers r = quorum_wait(d, items, c->n);
     for (size_t i = 0; i < c->n; i++) {
@@ -56,11 +51,11 @@ static void alone(struct desk *d, const struct db_rows *rows, const uint64_t *at
 
 static struct rpc_item shared_call(const struct db_rows *rows, const uint64_t *at, const struct chunk *c)
 {
-    uint8_t text[TOGETHER][CALL_N];
+    struct state_call one[TOGETHER];
     struct call3 calls[TOGETHER];
     BUF data = { 0 };
     for (size_t i = 0; i < c->n; i++)
-        calls[i] = (struct call3){ state_call(rows, c->row[i], text[i]), { (const char *)text[i], CALL_N } };
+        calls[i] = (struct call3){ call_of(rows, c->row[i], &one[i]), { (const char *)one[i].b, sizeof one[i].b } };
     multicall_call(&data, calls, c->n);
     return call_at(&multicall3_address, data.p, data.n, at[c->row[0]]);
 }

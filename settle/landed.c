@@ -1,5 +1,6 @@
 /* Where an authorization was used, and what the transaction there did: from the token's indexed log, then from the transaction's
  * receipt. Nodes have been seen to deny a receipt for hours; all logs of the block prove the same. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -71,4 +72,14 @@ bool desk_landed(struct desk *d, const struct log_place *p, struct receipt *ret,
     *ret = r;
     r = (struct receipt){ .found = false };
     return true;
+}
+
+void desk_puzzle(struct desk *d, int64_t id, const char *fact)
+{
+    DB_ARGS a = { 0 };
+    arg_int(&a, id);
+    arg_text(&a, fact);
+    arg_text(&a, d->by);
+    log_warn("settler.puzzle", "network=%s authorization=%" PRId64 " why=%s", d->net->id, id, fact);
+    (void)!db_wait(d->db, "authorization_puzzles", &a, clock_mono_ms() + DESK_DB_MS, NULL);
 }

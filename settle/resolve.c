@@ -80,17 +80,6 @@ static void end(struct desk *d, const json_t *ends)
     look_again(d, open);
 }
 
-/* Used, and the token's logs neither show our Transfer nor say where it went. */
-static void puzzle(struct desk *d, int64_t id, const char *fact)
-{
-    DB_ARGS a = { 0 };
-    arg_int(&a, id);
-    arg_text(&a, fact);
-    arg_text(&a, d->by);
-    log_warn("settler.puzzle", "network=%s authorization=%" PRId64 " why=%s", d->net->id, id, fact);
-    (void)!db_wait(d->db, "authorization_puzzles", &a, clock_mono_ms() + DESK_DB_MS, NULL);
-}
-
 /* Not by its Transfer: it can end only as the final chain says, or a person must decide. */
 static void not_proven(struct look *l, int i, const struct auth_event *e)
 {
@@ -107,7 +96,7 @@ static void not_proven(struct look *l, int i, const struct auth_event *e)
         return;
     }
     OWNED char *fact = str_format("its nonce is used in %s without the Transfer that it stands for", hash_text(&e->tx).s);
-    puzzle(l->d, row_int(l->rows, i, "id"), fact);
+    desk_puzzle(l->d, row_int(l->rows, i, "id"), fact);
 }
 
 static struct landed *already_read(struct look *l, const struct auth_key *key, struct auth_event *ret)
@@ -125,7 +114,7 @@ static struct landed *read_landed(struct look *l, int i, const struct auth_key *
     struct log_place place;
     enum seek s = desk_seek(l->d, l->rows, i, &place);
     if (s == SEEK_NONE && deadline_passed(l->d, l->rows, i))
-        puzzle(l->d, row_int(l->rows, i, "id"), "its nonce is used, and the node has no log of it");
+        desk_puzzle(l->d, row_int(l->rows, i, "id"), "its nonce is used, and the node has no log of it");
     if (s != SEEK_FOUND || !desk_landed(l->d, &place, &x->receipt, &x->time))
         return NULL;
     l->landed_count++;

@@ -312,6 +312,16 @@ void work_is(int order, const char *work)
     sql_is(pg, q, work);
 }
 
+void make_due(int nonce, int valid_in_s)
+{
+    struct ask a = ask();
+    a.attempt = a.nonce = a.request = nonce;
+    a.valid_in_s = valid_in_s;
+    a.need_s = -1000;
+    accept_is(&a, "accepted", nonce, 1);
+    finish_is(nonce, 1, "done", "ok");
+}
+
 void ends(int nonce, const char *state)
 {
     OWNED char *q = str_format("SELECT authorization_end(auth(%d), '%s', 'a note', '" BY_SETTLER "')", nonce, state);

@@ -46,6 +46,7 @@ int id_in(const struct db_rows *r, const char *column); /* which byte the 16 of 
 void state_is(int nonce, const char *state); /* of payer 1's authorization */
 void current_is(int nonce);                  /* pays the only order now */
 void work_is(int order, const char *work);
+void make_due(int nonce, int valid_in_s);            /* an order of its own, its work done */
 void ends(int nonce, const char *state);           /* authorization_end, which must take it */
 void settles(int nonce, int log_index, int age_s); /* proofs_record: a block age_s old */
 void instance_dies(int instance);                  /* and is known to be dead */

@@ -3,14 +3,6 @@
 
 #include <string.h>
 
-static void make_due(int nonce)
-{
-    struct ask a = ask();
-    a.attempt = a.nonce = a.request = nonce;
-    accept_is(&a, "accepted", nonce, 1);
-    finish_is(nonce, 1, "done", "ok");
-}
-
 static void claim_is(const char *nonces)
 {
     OWNED char *got = sql_one(pg, "SELECT coalesce(string_agg(get_byte(nonce, 0)::text, ' ' ORDER BY nonce), '')"
@@ -23,7 +15,7 @@ static void h18_late_commit(void **state)
 {
     (void)state;
     for (int i = 1; i <= 3; i++)
-        make_due(i);
+        make_due(i, 120);
     sql_run(pg, "UPDATE authorizations SET state = 'held'");
     PGconn *late = sql_open(scratch.server.conninfo);
     sql_run(late, "SET search_path = payonce, t; BEGIN; UPDATE authorizations SET state = 'due' WHERE id = auth(1)");

@@ -5,10 +5,7 @@
 
 static void make_sent(int valid_in_s)
 {
-    struct ask a = ask();
-    a.valid_in_s = valid_in_s;
-    accept_is(&a, "accepted", 1, 1);
-    finish_is(1, 1, "done", "ok");
+    make_due(1, valid_in_s);
     sql_run(pg, "UPDATE authorizations SET state = 'sent', looks = 0, next_look = now() + interval '2 s'");
 }
 
@@ -163,12 +160,58 @@ static void test_fruitless_waits(void **state)
     sql_is(pg, "SELECT claimed_until BETWEEN now() AND now() + interval '3 s' FROM authorizations", "t");
 }
 
+/* A gateway may accept before any settler has looked, and somebody may submit that at once: a new scan begins before it. */
+static void test_scan_begins(void **state)
+{
+    (void)state;
+    sql_is(pg, "SELECT scan_cursor('eip155:1', b(8, 20), 900)", "900");
+    make_due(1, 120);
+    make_due(2, 120);
+    sql_run(pg, "UPDATE authorizations SET from_block = CASE id WHEN auth(1) THEN 700 ELSE 800 END");
+    sql_is(pg, "SELECT scan_cursor('eip155:1', b(9, 20), 900)", "700");
+    sql_is(pg, "SELECT scan_cursor('eip155:1', b(9, 20), 950)", "700");
+    sql_run(pg, "DELETE FROM scans; UPDATE authorizations SET from_block = 0, created_at = now() - interval '19.1 s' WHERE id = auth(2)");
+    sql_is(pg, "SELECT scan_cursor('eip155:1', b(9, 20), 900)", "690");
+    sql_run(pg, "DELETE FROM scans");
+    sql_is(pg, "SELECT scan_cursor('eip155:1', b(9, 20), 100)", "0");
+}
+
+/* A story of any length is told in public by its beginning and its end; a free repeat's end is none of it. */
+static void test_long_story(void **state)
+{
+    (void)state;
+    make_due(1, 120);
+    make_due(2, 120);
+    sql_run(pg, "SELECT event_add(b(1, 16), '" BY_SETTLER "', 'set_aside', NULL, n::text, '{}') FROM generate_series(1, 200) n");
+    sql_is(pg, "SELECT json_array_length(order_timeline(b(1, 16))::json)", "80");
+    sql_is(pg, "SELECT order_timeline(b(1, 16))::json->79->>'became'", "200");
+    sql_run(pg, "UPDATE authorizations SET state = 'released', order_id = b(1, 16);"
+                "SELECT repeat_keep(auth(2), b(1, 16), b(1, 20), b(1, 32), NULL)");
+    ends(2, "expired");
+    sql_is(pg, "SELECT order_timeline(b(1, 16))::json->79->>'became'", "200");
+    ends(1, "expired");
+    sql_is(pg, "SELECT order_timeline(b(1, 16))::json->79->>'event'", "expired");
+}
+
+/* However many that were released wait for a look, what is on its way gets its own in time. */
+static void test_look_crowd(void **state)
+{
+    (void)state;
+    for (int i = 1; i <= 4; i++)
+        make_due(i, 120);
+    sql_run(pg, "UPDATE authorizations SET next_look = now() - make_interval(secs => 10 - id),"
+                " state = CASE id WHEN auth(4) THEN 'sent' ELSE 'released' END");
+    sql_is(pg, "SELECT string_agg(state, ' ' ORDER BY state) FROM authorizations_look('eip155:1', 2)", "released released sent");
+    sql_is(pg, "SELECT string_agg(state, ' ') FROM authorizations_look('eip155:1', 2)", "released");
+}
+
 #define TEST(f) cmocka_unit_test_setup(f, money_clear)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_pace),         TEST(test_deadline), TEST(test_look_again),  TEST(test_dead_after),      TEST(test_doubted),
         TEST(test_doubted_soon), TEST(test_fruitless), TEST(test_fruitless_waits),
+        TEST(test_look_crowd),   TEST(test_long_story), TEST(test_scan_begins),
     };
     return cmocka_run_group_tests(tests, money_start, money_stop);
 }
